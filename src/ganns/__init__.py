@@ -1,0 +1,46 @@
+"""Gaussian neural networks for PyTorch: networks that know what activity they expect, and so can be surprised."""
+
+from ganns import metrics
+from ganns.calibration import calibrate
+from ganns.convert import insert, strip
+from ganns.families import Family, Gaussian, Laplace, StudentT
+from ganns.fitting import fit_priors
+from ganns.layers import GaussianLayer, GaussianMLP
+from ganns.moments import moments
+from ganns.objective import accumulate, coefficient, inner_loss, total_loss
+from ganns.predictive import Calibration, Classification, Predictive, Regression, predict
+from ganns.priors import ActivityPrior
+from ganns.sampling import sample
+from ganns.surprise import Typicality, surprise
+from ganns.tracing import State, Trace, trace
+
+__all__ = [
+    "ActivityPrior",
+    "Calibration",
+    "Classification",
+    "Family",
+    "Gaussian",
+    "GaussianLayer",
+    "GaussianMLP",
+    "Laplace",
+    "Predictive",
+    "Regression",
+    "State",
+    "StudentT",
+    "Trace",
+    "Typicality",
+    "accumulate",
+    "calibrate",
+    "coefficient",
+    "fit_priors",
+    "inner_loss",
+    "insert",
+    "metrics",
+    "moments",
+    "predict",
+    "sample",
+    "strip",
+    "surprise",
+    "total_loss",
+    "trace",
+]
