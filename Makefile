@@ -12,7 +12,7 @@ demo: .venv/demo.stamp  ## train a plain and a Gaussian network on digits, side 
 	$(BIN)/python examples/demo.py
 
 test: .venv/dev.stamp  ## run the tests and doctests (pass more with ARGS="-k noise")
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 check: .venv/dev.stamp  ## lint, format, types, and the direction of imports
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import cast
+from typing import Literal, cast, overload
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -45,18 +45,29 @@ class GaussianLayer(nn.Module):
             chained=chained and variance == "dense",
         )
 
-    def step(self, x: Tensor, previous: State | None = None) -> tuple[Tensor, State | None]:
-        """The activity for input x, and the layer's state if it was computed.
+    @overload
+    def __call__(self, x: Tensor, previous: State | None = None) -> Tensor: ...
+    @overload
+    def __call__(
+        self, x: Tensor, previous: State | None = None, *, with_state: Literal[True]
+    ) -> tuple[Tensor, State | None]: ...
+    def __call__(self, *args, **kwargs):
+        """See `forward`."""
+        return super().__call__(*args, **kwargs)
 
-        x is what the activities see, possibly after dropout; `previous` is the state that the variances see.
+    def forward(self, x: Tensor, previous: State | None = None, *, with_state: bool = False):
+        """The activity for input x: (..., in_features) to (..., out_features).
+
+        Args:
+            x: what the activities see, possibly after dropout.
+            previous: state of the layer before, which a chained dense variance sees.
+            with_state: return (activity, state); the state is None where nobody trains and nobody watches.
         """
         activity = F.relu(self.linear(x))
         state = self.prior.observe(activity, x, previous)
-        return (activity if state is None else state.activity), state
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The activity for input x: (..., in_features) to (..., out_features)."""
-        return self.step(x)[0]
+        if state is not None:
+            activity = state.activity
+        return (activity, state) if with_state else activity
 
     def plain(self) -> nn.Sequential:
         """The same layer without its prior, sharing the weights."""
@@ -114,7 +125,7 @@ class GaussianMLP(nn.Module):
         self.check_features(x)
         state = None
         for layer in self.layers:
-            activity, state = layer.step(x, state)
+            activity, state = layer(x, state, with_state=True)
             x = self.dropout(activity)
         return self.head(x)
 

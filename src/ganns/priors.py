@@ -166,6 +166,7 @@ class ActivityPrior(nn.Module):
                     "inputs=None: a dense prior needs what its layer was fed; use GaussianLayer or insert."
                 )
             variance = dense_variance(inputs, self.weight, bias, self.floor, sigma, self.sigma_weight)
+            activity, variance = _Together.apply(activity, variance)
         return State(mean, variance, activity, self.family)
 
     def observe(self, activity: Tensor, inputs: Tensor | None = None, previous: State | None = None) -> State | None:
@@ -203,6 +204,30 @@ _WEIGHT_SHAPES: dict[str, Callable[[int, int | None], tuple]] = {
 
 
 def _spread(parameter: Tensor, after: int) -> Tensor:
-    """One number a unit, shaped to broadcast over `after` axes behind the units, in float32 at least."""
-    parameter = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
-    return parameter.reshape(-1, *[1] * after) if after else parameter
+    """One number a unit, shaped to broadcast over `after` axes behind the units, in float32 at least.
+
+    A copy, because the state outlives the layer's forward, after which FSDP takes the parameter's memory away.
+    """
+    copy = parameter.to(torch.promote_types(parameter.dtype, torch.float32), copy=True)
+    return copy.reshape(-1, *[1] * after) if after else copy
+
+
+class _Together(torch.autograd.Function):
+    """The identity on (activity, variance) whose backward waits for the gradients of both.
+
+    The backward of a dense variance needs W and K, which FSDP gathers again when the gradient of the layer's output
+    arrives: not before.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(activity: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return activity.view_as(activity), variance.view_as(variance)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None: ...
+
+    @staticmethod
+    def backward(ctx, activity: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return activity, variance

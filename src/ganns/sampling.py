@@ -155,7 +155,10 @@ def _all_draws(model: nn.Module, x: Input, noise: Noise) -> Tensor:
 
     indices = torch.arange(len(noise.draws))
     try:
-        return torch.func.vmap(one_draw)(indices)
+        with warnings.catch_warnings():
+            # Where an operation has no batching rule, vmap runs it draw by draw and says so; only that part is slower.
+            warnings.filterwarnings("ignore", message="There is a performance drop")
+            return torch.func.vmap(one_draw)(indices)
     except (RuntimeError, NotImplementedError) as error:
         outputs = torch.stack([one_draw(index) for index in indices])
         warnings.warn(
