@@ -67,7 +67,8 @@ def cnn():
 def vit():
     return ViTForImageClassification(
         ViTConfig(
-            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=8, patch_size=4,
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=8,
+            patch_size=4,
             num_labels=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
         )
     )  # fmt: skip
@@ -76,7 +77,8 @@ def vit():
 def bert():
     return BertForSequenceClassification(
         BertConfig(
-            vocab_size=30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, num_labels=4,
+            vocab_size=30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+            num_labels=4,
             max_position_embeddings=12, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
         )
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The balance of Eq. 9: scale-free, finite, observable, and the same on one process or several (see test_distributed)."""
+"""The balance of Eq. 9: scale-free, finite and observable; test_distributed shows it on several processes."""
 
 import copy
 
@@ -81,6 +81,17 @@ def test_losses_that_are_not_finite_are_refused(bad):
 def test_negative_alpha_is_refused(alpha):
     with pytest.raises(ValueError, match=f"alpha={alpha}.*0 or above"):
         ganns.total_loss(torch.tensor(1.0), torch.tensor(1.0), alpha)
+
+
+def test_an_inner_loss_without_gradient_is_refused():
+    net, x = ganns.GaussianMLP(3, 1, hidden=(6, 4)), torch.randn(8, 3)
+
+    def reentrant(x):
+        return torch.utils.checkpoint.checkpoint(net, x, use_reentrant=True)
+
+    output, states = ganns.trace(reentrant, x.requires_grad_())
+    with pytest.raises(ValueError, match=r"inner has no gradient.*use_reentrant=False"):
+        ganns.total_loss(output.square().mean(), ganns.inner_loss(states))
 
 
 def test_no_states_is_an_error():

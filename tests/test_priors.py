@@ -138,7 +138,7 @@ class TestConformance:
     def test_autocast_keeps_energies_in_float32(self, net, x, y):
         net.float()
         with torch.autocast("cpu", torch.bfloat16):
-            output, states = ganns.trace(net, x.float())
+            _output, states = ganns.trace(net, x.float())
             inner = ganns.inner_loss(states)
         assert states[0].activity.dtype == torch.bfloat16
         assert inner.dtype == torch.float32
@@ -193,15 +193,15 @@ def test_softplus_is_exact_and_positive(x):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(units=0), "units=0"),
-        (dict(units=3, floor=0.0), "floor=0.0.*above 0"),
-        (dict(units=3, floor=-0.5), "floor=-0.5.*above 0"),
-        (dict(units=3, floor=float("nan")), "floor=nan"),
-        (dict(units=3, variance="spars"), "variance='spars' is unknown; choose one of 'constant', 'sparse', 'dense'"),
-        (dict(units=3, family="normal"), "family='normal' is unknown"),
-        (dict(units=3, variance="dense"), "in_features=None with variance='dense'"),
-        (dict(units=3, in_features=4), "in_features=4 with variance='sparse'"),
-        (dict(units=3, variance="dense", in_features=4, dim=1), "dim=1 with variance='dense'"),
+        ({"units": 0}, "units=0"),
+        ({"units": 3, "floor": 0.0}, "floor=0.0.*above 0"),
+        ({"units": 3, "floor": -0.5}, "floor=-0.5.*above 0"),
+        ({"units": 3, "floor": float("nan")}, "floor=nan"),
+        ({"units": 3, "variance": "spars"}, "variance='spars' is unknown; choose one of 'constant', 'sparse', 'dense'"),
+        ({"units": 3, "family": "normal"}, "family='normal' is unknown"),
+        ({"units": 3, "variance": "dense"}, "in_features=None with variance='dense'"),
+        ({"units": 3, "in_features": 4}, "in_features=4 with variance='sparse'"),
+        ({"units": 3, "variance": "dense", "in_features": 4, "dim": 1}, "dim=1 with variance='dense'"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):

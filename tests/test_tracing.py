@@ -79,7 +79,7 @@ def test_an_activity_changed_in_place_afterwards_is_refused():
             return y
 
     block = ganns.insert(Block(), example=torch.zeros(1, 3))
-    with torch.no_grad(), pytest.raises(RuntimeError, match="prior 0 .* was changed in place"):
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"prior 0 .* was changed in place"):
         ganns.trace(block, torch.randn(2, 3))
 
 

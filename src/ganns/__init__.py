@@ -6,13 +6,13 @@ from ganns.convert import insert, strip
 from ganns.families import Family, Gaussian, Laplace, StudentT
 from ganns.fitting import fit_priors
 from ganns.layers import GaussianLayer, GaussianMLP
-from ganns.moments import moments
 from ganns.objective import accumulate, coefficient, inner_loss, total_loss
 from ganns.predictive import Calibration, Classification, Predictive, Regression, predict
 from ganns.priors import ActivityPrior
+from ganns.propagation import moments
 from ganns.sampling import sample
-from ganns.surprise import Typicality, surprise
 from ganns.tracing import State, Trace, trace
+from ganns.typicality import Scores, Typicality, surprise
 
 __all__ = [
     "ActivityPrior",
@@ -25,6 +25,7 @@ __all__ = [
     "Laplace",
     "Predictive",
     "Regression",
+    "Scores",
     "State",
     "StudentT",
     "Trace",

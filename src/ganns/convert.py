@@ -16,7 +16,7 @@ from ganns.layers import GaussianLayer, GaussianMLP
 from ganns.priors import ActivityPrior
 
 Selector = type | str | Callable[[str, nn.Module], bool]
-_Module = TypeVar("_Module", bound=nn.Module)
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 _ACTIVATIONS = (
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish,
@@ -29,7 +29,7 @@ _UNITS_LAST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.RNNBase, nn.MultiheadAt
 
 
 def insert(
-    model: _Module,
+    model: ModuleT,
     variance: str = "sparse",
     *,
     example: Input,
@@ -37,7 +37,7 @@ def insert(
     family: str | Family = "gaussian",
     floor: float = 0.5,
     dim: int | None = None,
-) -> _Module:
+) -> ModuleT:
     """Place priors on activities of a model, in place, and return it.
 
     A prior watches the output of a module (the first tensor, if the output is a tuple). Parameters that were there keep
@@ -49,7 +49,7 @@ def insert(
         example: a small batch, as the model takes it, to see shapes with. A tuple is a batch of positional arguments, a
             mapping one of keyword arguments.
         where: which modules to watch: a class, a name or glob ("encoder.*.act"), a predicate `(name, module) -> bool`,
-            or several of these. None: PyTorch's activation modules.
+            or several of these. None: activation modules (nn.ReLU and its like).
         family: see `ganns.ActivityPrior`.
         floor: v, the lower bound of the variance.
         dim: the feature axis. None: taken from the layer that produced the activity (1 after convolutions).
@@ -131,9 +131,13 @@ class _Run(NamedTuple):
 
 
 def _first(value: Any) -> Tensor | None:
-    if isinstance(value, Tensor):
-        return value
-    return value[0] if isinstance(value, tuple | list) and value and isinstance(value[0], Tensor) else None
+    """The tensor, or the one that a tuple begins with."""
+    first = value[0] if isinstance(value, tuple | list) and value else value
+    if isinstance(first, Tensor) and first.is_nested:
+        raise TypeError(
+            "priors cannot watch nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False."
+        )
+    return first if isinstance(first, Tensor) else None
 
 
 def _watch(module: nn.Module, args: tuple, output: Any) -> Any:
@@ -164,9 +168,14 @@ def _feed(prior: ActivityPrior, module: nn.Module, args: tuple, output: Tensor) 
         current.inputs[prior] = args[0]
 
 
+def _is_activation(name: str, module: nn.Module) -> bool:
+    """PyTorch's activation modules, and those that others name so (GELUActivation of Hugging Face)."""
+    return isinstance(module, _ACTIVATIONS) or type(module).__name__.endswith("Activation")
+
+
 def _choose(model: nn.Module, where: Selector | Iterable[Selector] | None) -> dict[nn.Module, str]:
     if where is None:
-        selectors: tuple = _ACTIVATIONS
+        selectors: tuple = (_is_activation,)
     else:
         selectors = tuple(where) if isinstance(where, Iterable) and not isinstance(where, str | type) else (where,)
     chosen: dict[nn.Module, str] = {}

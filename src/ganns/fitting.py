@@ -14,7 +14,7 @@ from ganns.tracing import Recording, State, opened
 
 
 def fit_priors(
-    model: nn.Module, data: Tensor | Iterable[Any], *, updates: int = 300, learning_rate: float = 0.05
+    model: nn.Module, data: Tensor | Iterable[Any], *, updates: int = 300, learning_rate: float = 0.1
 ) -> nn.Module:
     """Fit the priors of a trained network in one pass over data and return it; its own weights are not touched.
 

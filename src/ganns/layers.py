@@ -138,7 +138,10 @@ class GaussianMLP(nn.Module):
             )
 
     def plain(self) -> nn.Sequential:
-        """The same network without priors, sharing the weights: Linear, ReLU, Dropout, …, Linear."""
+        """The same network without priors: Linear, ReLU, Dropout, …, Linear.
+
+        It shares the weights; `copy.deepcopy(net.plain())` is a network of its own.
+        """
         modules: list[nn.Module] = []
         for layer in self.layers:
             modules += [*layer.plain(), *([nn.Dropout(self.dropout.p)] if self.dropout.p else [])]

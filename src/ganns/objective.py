@@ -43,7 +43,7 @@ def no_gradient(x: Tensor) -> Tensor:
 
 
 def coefficient(base: Tensor, inner: Tensor, alpha: float | Tensor = 1.0, max_weight: float = 1e6) -> Tensor:
-    """The factor of the inner loss in Eq. 9, α Θ(|L_B / L_I|): look at it to see how training is balanced.
+    """The factor of the inner loss in Eq. 9, α times the ratio of the losses: it shows how training is balanced.
 
     The inner loss may cross zero, where the ratio has a pole; it is kept at `max_weight` or below.
     """
@@ -85,6 +85,11 @@ def total_loss(
     """
     if not alpha >= 0:
         raise ValueError(f"alpha={alpha}: the weight of the inner loss must be 0 or above.")
+    if base.requires_grad and not inner.requires_grad:
+        raise ValueError(
+            "inner has no gradient while base has one, so the priors would learn nothing: call ganns.trace with "
+            "gradients on, and checkpoint activations with use_reentrant=False."
+        )
     base_mean, inner_mean, share = no_gradient(base), no_gradient(inner), 1.0
     if group is not None:
         base_mean, inner_mean, total = _joined(base_mean * rows, inner_mean * rows, rows, group)

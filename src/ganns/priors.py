@@ -166,7 +166,8 @@ class ActivityPrior(nn.Module):
                     "inputs=None: a dense prior needs what its layer was fed; use GaussianLayer or insert."
                 )
             variance = dense_variance(inputs, self.weight, bias, self.floor, sigma, self.sigma_weight)
-            activity, variance = _Together.apply(activity, variance)
+            if not torch.compiler.is_compiling():  # a compiled graph has one backward, which waits for everything
+                activity, variance = _Together.apply(activity, variance)
         return State(mean, variance, activity, self.family)
 
     def observe(self, activity: Tensor, inputs: Tensor | None = None, previous: State | None = None) -> State | None:

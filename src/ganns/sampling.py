@@ -104,10 +104,15 @@ def sample(
     """
     if draws < 1:
         raise ValueError(f"draws={draws}: ask for at least one.")
+    if seed < 0:
+        raise ValueError(f"seed={seed}: a seed is 0 or above.")
+    row_count(x)
     check_finite("x", x)
     layers, widest = survey(model, x)
     gammas = torch.tensor(layer_gammas(gamma, layers), dtype=torch.float64).expand(draws, layers)
-    return sample_noise(model, x, Noise(gammas, seed, range(draws)), chunk or largest_chunk(widest, draws))
+    return sample_noise(
+        model, x, Noise(gammas, seed, range(draws)), largest_chunk(widest, draws) if chunk is None else chunk
+    )
 
 
 def layer_gammas(gamma: float | Sequence[float], layers: int) -> list[float]:
