@@ -33,7 +33,8 @@ def main() -> None:
     }
     for name, (plain, x) in networks.items():
         watched = ganns.insert(copy.deepcopy(plain), example=x[:2]).eval()
-        contestants = {"plain": lambda net=plain.eval(), x=x: net(x), "with priors": lambda net=watched, x=x: net(x)}
+        plain.eval()
+        contestants = {"plain": lambda net=plain, x=x: net(x), "with priors": lambda net=watched, x=x: net(x)}
         with torch.no_grad():
             results[name] = compare(f"idle forward, {name}", measure(contestants, rounds=60, calls=10))
     finish("idle", results)

@@ -12,7 +12,8 @@ import torch
 from numpy.testing import assert_allclose
 
 import ganns
-from ganns import metrics, objective, priors, sampling
+from ganns import metrics, objective, sampling
+from ganns import variance as variances
 from ganns.tracing import State
 
 RNG = np.random.default_rng(0)
@@ -158,19 +159,19 @@ def test_equation_9_total_loss(inner_sign):
 
 
 def test_equation_10_softplus():
-    agree(priors.softplus, softplus, np.array([-30.0, -2.0, 0.0, 0.7, 5.0, 19.0, 21.0, 39.0]))
+    agree(variances.softplus, softplus, np.array([-30.0, -2.0, 0.0, 0.7, 5.0, 19.0, 21.0, 39.0]))
 
 
 def test_equation_11_sparse_variance():
     a, w, b = RNG.normal(size=(4, 3)), RNG.normal(size=3), RNG.normal(size=3)
-    agree(lambda a, w, b: priors.sparse_variance(a, w, b, 0.5), lambda a, w, b: softplus(a * w + b) + 0.5, a, w, b)
+    agree(lambda a, w, b: variances.sparse_variance(a, w, b, 0.5), lambda a, w, b: softplus(a * w + b) + 0.5, a, w, b)
 
 
 def test_equation_12_dense_variance():
     a, w, b = RNG.normal(size=(4, 3)), RNG.normal(size=(2, 3)), RNG.normal(size=2)
     sigma, k = RNG.uniform(0.7, 2, size=(4, 3)), RNG.normal(size=(2, 3))
     agree(
-        lambda a, w, b, sigma, k: priors.dense_variance(a, w, b, 0.5, sigma, k),
+        lambda a, w, b, sigma, k: variances.dense_variance(a, w, b, 0.5, sigma, k),
         lambda a, w, b, sigma, k: softplus(a @ w.T + sigma @ k.T + b) + 0.5,
         a,
         w,
@@ -183,7 +184,7 @@ def test_equation_12_dense_variance():
 def test_equation_12_dense_variance_of_the_first_layer():
     a, w, b = RNG.normal(size=(4, 3)), RNG.normal(size=(2, 3)), RNG.normal(size=2)
     agree(
-        lambda a, w, b: priors.dense_variance(a, w, b, 0.5, None, None),
+        lambda a, w, b: variances.dense_variance(a, w, b, 0.5, None, None),
         lambda a, w, b: softplus(a @ w.T + b) + 0.5,
         a,
         w,

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 import ganns
 from ganns.families import FAMILIES
-from ganns.priors import softplus
+from ganns.variance import softplus
 
 VARIANCES = ("constant", "sparse", "dense")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -45,15 +45,16 @@ class GaussianLayer(nn.Module):
             chained=chained and variance == "dense",
         )
 
-    @overload
-    def __call__(self, x: Tensor, previous: State | None = None) -> Tensor: ...
-    @overload
-    def __call__(
-        self, x: Tensor, previous: State | None = None, *, with_state: Literal[True]
-    ) -> tuple[Tensor, State | None]: ...
-    def __call__(self, *args, **kwargs):
-        """See `forward`."""
-        return super().__call__(*args, **kwargs)
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, x: Tensor, previous: State | None = None) -> Tensor: ...
+        @overload
+        def __call__(
+            self, x: Tensor, previous: State | None = None, *, with_state: Literal[True]
+        ) -> tuple[Tensor, State | None]: ...
+        def __call__(self, *args, **kwargs) -> Any:
+            """See `forward`."""
 
     def forward(self, x: Tensor, previous: State | None = None, *, with_state: bool = False):
         """The activity for input x: (..., in_features) to (..., out_features).

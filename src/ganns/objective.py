@@ -28,8 +28,8 @@ def inner_loss(states: Sequence[State]) -> Tensor:
 
 
 def _unit_sum(state: State) -> Tensor:
-    energy = state.energy()
-    return energy.sum() * (state.units / energy.numel())
+    energy_sum = state.energy().sum() if state.energy_sum is None else state.energy_sum
+    return energy_sum * (state.units / state.activity.numel())
 
 
 def no_gradient(x: Tensor) -> Tensor:

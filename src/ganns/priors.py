@@ -1,74 +1,16 @@
-"""Activity priors: a mean and a variance for each unit's activity, learned beside the task.
-
-The three variance models are pure functions of tensors; `ActivityPrior` holds their parameters and is the identity in
-value.
-"""
+"""Activity priors: a mean and a variance for each unit's activity, learned beside the task."""
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ganns import tracing
-from ganns.families import Family, as_family, choose
+from ganns import fused, tracing
+from ganns.families import Family, Gaussian, as_family, choose
 from ganns.tracing import State
-
-
-def softplus(x: Tensor) -> Tensor:
-    r"""Turns any number into a positive one.
-
-    Equation 10:
-
-    .. math:: \zeta(x) = \log(1 + e^{x})
-
-    Beyond 40 the difference from x is below what float64 can tell.
-    """
-    return F.softplus(x, threshold=40.0)
-
-
-def constant_variance(bias: Tensor, floor: float) -> Tensor:
-    """σ² = ζ(b) + v: the same for every input, similar to a bias."""
-    return softplus(bias).add_(floor)
-
-
-def sparse_variance(activity: Tensor, weight: Tensor, bias: Tensor, floor: float) -> Tensor:
-    r"""Each unit's variance from its own activity.
-
-    Equation 11:
-
-    .. math:: \sigma^{2}_{sparse} = \zeta(a \odot w + b) + v
-    """
-    return softplus(torch.addcmul(bias, activity, weight)).add_(floor)
-
-
-def dense_variance(
-    inputs: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    floor: float,
-    sigma: Tensor | None,
-    sigma_weight: Tensor | None,
-) -> Tensor:
-    r"""Each unit's variance from everything in the previous layer: its activities and its standard deviations.
-
-    Equation 12:
-
-    .. math:: \sigma^{2}_{dense} = \zeta(W a^{(l-1)} + K \sigma^{(l-1)} + b) + v
-
-    Args:
-        inputs: a of the previous layer, undropped; shape (..., in).
-        weight: W, shape (out, in).
-        bias: b, shape (out,).
-        floor: v.
-        sigma: σ of the previous layer, shape (..., in); None in the first layer, as is K.
-        sigma_weight: K, shape (out, in).
-    """
-    drive = F.linear(inputs, weight)
-    if sigma is not None and sigma_weight is not None:
-        drive = drive + F.linear(sigma.to(inputs.dtype), sigma_weight)
-    return softplus(drive + bias).add_(floor)
+from ganns.variance import constant_variance, dense_variance, sparse_variance
 
 
 class ActivityPrior(nn.Module):
@@ -150,7 +92,12 @@ class ActivityPrior(nn.Module):
         A dense prior is also told `inputs`, the previous layer's activity, and if chained its whole state, `previous`.
         """
         after = self._axes_after_units(activity)
-        mean, bias = _spread(self.mean, after), _spread(self.bias, after)
+        mean = _spread(self.mean, after)
+        if self.variance == "sparse" and isinstance(self.family, Gaussian) and fused.applies(activity, self.mean):
+            location, weight, bias = (p.reshape(mean.shape) for p in (self.mean, cast(Tensor, self.weight), self.bias))
+            variance, energy_sum = fused.sparse_gaussian(activity, location, weight, bias, self.floor)
+            return State(mean, variance, activity, self.family, energy_sum)
+        bias = _spread(self.bias, after)
         if self.weight is None:
             variance = constant_variance(bias, self.floor)
         elif self.variance == "sparse":

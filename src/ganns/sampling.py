@@ -70,7 +70,7 @@ class NoisyPass(Pass):
             )
         noise = self.noise.pattern(self.layer, state)[self.draw]
         self.layer += 1
-        self.previous = state._replace(activity=add_noise(state.activity, state.variance, noise))
+        self.previous = state._replace(activity=add_noise(state.activity, state.variance, noise), energy_sum=None)
         return self.previous
 
 

@@ -20,13 +20,14 @@ class State(NamedTuple):
     r"""The paper's s = (μ, σ², a) of one layer, and the family of its prior.
 
     `activity` has any shape with rows first; `mean` holds one number a unit and, like `variance`, is shaped so that
-    it broadcasts against the activity.
+    it broadcasts against the activity. `energy_sum` is the sum of `energy()` where it was computed on the way.
     """
 
     mean: Tensor
     variance: Tensor
     activity: Tensor
     family: Family = Gaussian()
+    energy_sum: Tensor | None = None
 
     @property
     def units(self) -> int:
