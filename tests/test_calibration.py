@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import ganns
-from ganns.calibration import _minimise
+from ganns.calibration import _minimise, fit_draws
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -79,6 +79,35 @@ def test_temperature_is_found():
     assert_close(ganns.predict(net, x, calibration).nll(y).item(), calibration.nll, rtol=1e-5, atol=0)
     quiet = replace(calibration, gamma=0.0, temperature=4.0)
     assert ganns.predict(net, x, quiet).nll(y) > calibration.nll - 0.01
+
+
+class TwiceAsSure(nn.Module):
+    """Predicts the right mean and a quarter of the right variance, which differs between rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.prior = ganns.ActivityPrior(2)
+
+    def forward(self, x):
+        variance = (0.5 * x[:, :1]).exp() / 4
+        return self.prior(torch.cat([3 * x[:, :1], variance.expm1().log()], 1))
+
+
+def test_the_variance_that_a_head_predicts_is_scaled():
+    x = torch.randn(4000, 1)
+    y = 3 * x + (0.25 * x).exp() * torch.randn_like(x)
+    calibration = ganns.calibrate(TwiceAsSure(), x, y, "regression", head="variance", draws=8)
+    assert max(calibration.gamma) < 0.2
+    assert_close(calibration.output_scale[0], 4.0, rtol=0.1, atol=0)
+    dist = ganns.predict(TwiceAsSure(), x, calibration)
+    assert_close(dist.nll(y).item(), calibration.nll, rtol=1e-2, atol=0)
+    assert_close(dist.output_variance, (0.5 * x).exp(), rtol=0.3, atol=0)
+
+
+def test_a_single_draw_can_be_calibrated():
+    mean, y = torch.randn(1, 500, 2), torch.randn(500, 2)
+    found = fit_draws(ganns.Calibration("regression"), mean, y)
+    assert_close(torch.tensor(found.output_variance), (y - mean[0]).square().mean(0), rtol=1e-4, atol=0)
 
 
 def test_a_network_with_useless_noise_gets_gamma_zero(regression):

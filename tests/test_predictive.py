@@ -87,6 +87,8 @@ def test_coverage_is_a_share(coverage):
         ({"task": "rank"}, "task='rank' is unknown; choose 'regression' or 'classification'"),
         ({"task": "classification", "temperature": 0.0}, "temperature=0.0"),
         ({"task": "regression", "output_variance": (-1.0,)}, r"output_variance=\(-1.0,\)"),
+        ({"task": "regression", "output_scale": (-1.0,)}, r"output_scale=\(-1.0,\)"),
+        ({"task": "regression", "head": "median"}, "head='median' is unknown"),
     ],
 )
 def test_wrong_calibrations_are_named(arguments, message):
@@ -98,3 +100,11 @@ def test_outputs_must_be_two_dimensional():
     net = ganns.GaussianMLP(3, 2, hidden=(4,))
     with pytest.raises(ValueError, match=r"outputs have shape \(2, 5, 2\)"):
         ganns.predict(net, torch.zeros(2, 5, 3), ganns.Calibration("regression"))
+
+
+def test_rescaled_predictions_are_those_of_rescaled_targets():
+    prediction = ganns.Regression(torch.randn(9, 2), torch.rand(9, 2), torch.rand(9, 2))
+    scale, shift, y = torch.tensor([2.0, 0.1]), torch.tensor([-3.0, 7.0]), torch.randn(9, 2)
+    rescaled = prediction.rescaled(scale, shift)
+    assert_close(rescaled.nll(y * scale + shift), prediction.nll(y) + scale.log().mean())
+    assert_close(rescaled.interval(0.8)[1], prediction.interval(0.8)[1] * scale + shift)

@@ -204,3 +204,33 @@ def test_models_must_return_a_tensor():
 
     with pytest.raises(TypeError, match=r"the model returned dict.*Wrap the model"):
         ganns.sample(Answers(), torch.zeros(2, 3))
+
+
+def test_dropout_left_on_is_that_of_training():
+    net = ganns.GaussianMLP(3, 2, hidden=(64, 32), dropout=0.3)
+    x = torch.randn(6, 3)
+    draws = ganns.sample(net, x, draws=4000, gamma=0.0, dropout=True)
+    net.train()
+    with torch.no_grad():
+        passes = torch.stack([net(x) for _ in range(4000)])
+    assert_close(draws.mean(0), passes.mean(0), rtol=0.1, atol=0.01)
+    assert_close(draws.std(0), passes.std(0), rtol=0.1, atol=0.0)
+    assert net.dropout.training
+    assert len(draws[:, 0, 0].unique()) == 4000
+
+
+def test_dropout_serves_networks_without_priors_and_repeats():
+    net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
+    x = torch.randn(5, 3)
+    before = torch.get_rng_state()
+    first, again = (ganns.sample(net, x, draws=7, seed=3, dropout=True) for _ in range(2))
+    assert_close(first, again, rtol=0, atol=0)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert ganns.sample(net, x, draws=7, seed=4, dropout=True).ne(first).any()
+    with pytest.raises(ValueError, match="neither a prior nor a dropout module"):
+        ganns.sample(nn.Sequential(nn.Linear(3, 1)), x, dropout=True)
+
+
+def test_without_dropout_no_unit_drops():
+    net = ganns.GaussianMLP(3, 2, hidden=(8,), dropout=0.5).train()
+    assert_close(ganns.sample(net, torch.ones(2, 3), draws=3, gamma=0.0), net.eval()(torch.ones(2, 3)).expand(3, 2, 2))

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from ganns import metrics
 from ganns.calling import Input, call_for_tensor, check_finite, evaluating, map_tensors, row_count
-from ganns.predictive import Calibration, Regression, as_targets, summarise
+from ganns.heads import split_variance
+from ganns.predictive import Calibration, Regression, as_targets, spread, summarise
 from ganns.sampling import Noise, largest_chunk, sample_noise, survey
 
 _COARSE = (0.0, *torch.logspace(-2.5, 0.5, 13).tolist())  # γ tried first, for all layers alike
@@ -20,7 +21,15 @@ _KEPT = 2**25  # outputs held at once
 
 
 def calibrate(
-    model: nn.Module, x: Input, y: Tensor, task: str, *, draws: int = 64, seed: int = 0, rows: int = 2048
+    model: nn.Module,
+    x: Input,
+    y: Tensor,
+    task: str,
+    *,
+    head: str = "mean",
+    draws: int = 64,
+    seed: int = 0,
+    rows: int = 2048,
 ) -> Calibration:
     """Fit γ and the output noise (regression) or the temperature (classification) on validation rows.
 
@@ -32,11 +41,13 @@ def calibrate(
         x: validation rows, which training has not seen.
         y: targets (N,) or (N, out), or class labels (N,).
         task: "regression" or "classification".
+        head: regression: "mean", or "variance" where the network predicts a variance beside each mean; then that is
+            multiplied by what fits best.
         draws: how many draws the predictions will take; the search takes half as many.
         seed: names the draws.
         rows: at most this many rows, chosen at random; a handful of numbers needs no more.
     """
-    raw = Calibration(task, draws=draws, seed=seed)
+    raw = Calibration(task, head=head, draws=draws, seed=seed)
     if draws < 4:
         raise ValueError(f"draws={draws}: calibration needs at least 4 to see how much they differ.")
     check_finite("x", x)
@@ -50,16 +61,14 @@ def calibrate(
     with evaluating(model):
         clean = call_for_tensor(model, x)
     if task == "regression":
-        y = as_targets(y, clean)
+        y = as_targets(y, split_variance(clean)[0] if head == "variance" else clean)
         check_finite("y", y)
-        fit = _fit_output_variance
     else:
         metrics.nll(clean.softmax(-1), y)  # refuses labels that are out of range
-        fit = _fit_temperature
 
     def best(candidates: list[list[float]], draws: int) -> tuple[list[float], Calibration]:
         fitted = [
-            (gamma, fit(replace(raw, gamma=tuple(gamma)), drawn, y))
+            (gamma, fit_draws(replace(raw, gamma=tuple(gamma)), drawn, y))
             for gamma, drawn in _drawn(model, x, candidates, draws, seed)
         ]
         return min(fitted, key=lambda pair: pair[1].nll)
@@ -96,18 +105,33 @@ def _drawn(
         together = max(1, _KEPT // (outputs.numel() // len(group)))
 
 
-def _fit_output_variance(calibration: Calibration, draws: Tensor, y: Tensor) -> Calibration:
-    """Add the output variance, one for each output, that makes y likeliest."""
-    mean, spread = draws.mean(0).double(), draws.var(0).double()
-    squared = (y - mean).square()
-    largest = squared.mean(0).clamp(min=torch.finfo(torch.float32).tiny).log()
+def fit_draws(calibration: Calibration, draws: Tensor, y: Tensor) -> Calibration:
+    """Add the output variance or its scale, or the temperature, that makes targets y likeliest.
 
-    def nll(log_variance: Tensor) -> Tensor:
-        variance = spread + log_variance.exp()
+    Args:
+        calibration: says what the draws are; its γ plays no part.
+        draws: outputs (S, N, out); one draw will do.
+        y: targets (N, targets), or class labels (N,).
+    """
+    if calibration.task == "classification":
+        return _fit_temperature(calibration, draws, y)
+    y = y.double()
+    if calibration.head == "variance":
+        means, predicted = (part.double() for part in split_variance(draws))
+        name, each = "output_scale", predicted.mean(0)
+    else:
+        means = draws.double()
+        name, each = "output_variance", torch.ones_like(means[0])
+    mean, between = means.mean(0), spread(means)
+    squared = (y - mean).square()
+    largest = (squared / each).mean(0).clamp(min=torch.finfo(torch.float32).tiny).log()
+
+    def nll(log_factor: Tensor) -> Tensor:
+        variance = between + log_factor.exp() * each
         return 0.5 * (squared / variance + variance.log() + math.log(2 * math.pi)).mean(0)
 
     best = _minimise(nll, largest - 16, largest + 1)
-    return replace(calibration, output_variance=tuple(best.exp().tolist()), nll=nll(best).mean().item())
+    return replace(calibration, **{name: tuple(best.exp().tolist())}, nll=nll(best).mean().item())
 
 
 def _fit_temperature(calibration: Calibration, draws: Tensor, y: Tensor) -> Calibration:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ganns import metrics
 from ganns.calling import Input, check_finite, row_count, take_rows
+from ganns.heads import split_variance
 from ganns.sampling import sample
 
 _ROWS_AT_A_TIME = 4096
@@ -22,7 +23,10 @@ class Calibration:
     Args:
         task: "regression" or "classification".
         gamma: γ, one number or one for each prior.
-        output_variance: regression: variance of the noise that the network does not explain, one for each output.
+        head: regression: "mean", outputs are means; or "variance", outputs are means and then what softplus turns into
+            variances (`Recipe.head`).
+        output_variance: regression: variance of the noise that the network does not explain, one for each target.
+        output_scale: variance head: multiplies the variances that the network predicts, one number for each target.
         temperature: classification: divides the logits.
         draws: how many draws a prediction takes.
         seed: names the draws.
@@ -32,7 +36,9 @@ class Calibration:
 
     task: str
     gamma: float | tuple[float, ...] = 1.0
+    head: str = "mean"
     output_variance: tuple[float, ...] = (0.0,)
+    output_scale: tuple[float, ...] = (1.0,)
     temperature: float = 1.0
     draws: int = 64
     seed: int = 0
@@ -44,8 +50,11 @@ class Calibration:
             raise ValueError(f"task={self.task!r} is unknown; choose 'regression' or 'classification'.")
         if not self.temperature > 0:
             raise ValueError(f"temperature={self.temperature}: it divides the logits and must be above 0.")
-        if not min(self.output_variance) >= 0:
-            raise ValueError(f"output_variance={self.output_variance}: a variance is 0 or above.")
+        if self.head not in ("mean", "variance"):
+            raise ValueError(f"head={self.head!r} is unknown; choose 'mean' or 'variance'.")
+        for name in ("output_variance", "output_scale"):
+            if not min(getattr(self, name)) >= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: give numbers of 0 or above.")
 
 
 class Predictive(ABC):
@@ -68,7 +77,7 @@ class Regression(Predictive):
     Args:
         mean: mean over the draws.
         activity_variance: what noise in the activities explains, the variance over the draws.
-        output_variance: what it does not explain, the same for all rows.
+        output_variance: what it does not explain: the same for all rows, or what a variance head predicts.
     """
 
     mean: Tensor
@@ -95,6 +104,10 @@ class Regression(Predictive):
     def nll(self, y: Tensor) -> Tensor:
         """Mean Gaussian negative log-likelihood of y, Eq. 3 with its ½ ln 2π."""
         return metrics.gaussian_nll(self.mean, self.variance, as_targets(y, self.mean))
+
+    def rescaled(self, scale: Tensor, shift: Tensor) -> "Regression":
+        """The prediction of y · scale + shift, one number a target each: standardised targets in their own units."""
+        return Regression(self.mean * scale + shift, self.activity_variance * scale**2, self.output_variance * scale**2)
 
 
 @dataclass(frozen=True)
@@ -154,11 +167,17 @@ def summarise(draws: Tensor, calibration: Calibration) -> Regression | Classific
     if draws.ndim != 3:
         raise ValueError(f"the model's outputs have shape {tuple(draws.shape[1:])}; predictions need (rows, outputs).")
     if calibration.task == "regression":
-        mean, spread = draws.mean(0), draws.var(0) if len(draws) > 1 else torch.zeros_like(draws[0])
-        return Regression(mean, spread, mean.new_tensor(calibration.output_variance).expand_as(mean))
+        means, predicted = split_variance(draws) if calibration.head == "variance" else (draws, torch.zeros_like(draws))
+        rest = draws.new_tensor(calibration.output_variance) + draws.new_tensor(calibration.output_scale) * predicted
+        return Regression(means.mean(0), spread(means), rest.mean(0))
     probabilities = (draws / calibration.temperature).softmax(-1)
     each_entropy = metrics.entropy(probabilities.flatten(0, 1)).unflatten(0, draws.shape[:2])
     return Classification(probabilities.mean(0), each_entropy.mean(0))
+
+
+def spread(draws: Tensor) -> Tensor:
+    """Variance over the draws (S, ...); zero for a single one."""
+    return draws.var(0) if len(draws) > 1 else torch.zeros_like(draws[0])
 
 
 def as_targets(y: Tensor, prediction: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from ganns.calling import Input, call_for_tensor, check_finite, evaluating, row_count, take_rows
 from ganns.tracing import Pass, Recording, State, opened
 
+_DROPOUTS = nn.modules.dropout._DropoutNd
 _LARGEST_LAYER = 2**24  # elements of one layer's activity, all draws of a chunk of rows together
 
 
@@ -82,6 +84,7 @@ def sample(
     seed: int = 0,
     *,
     chunk: int | None = None,
+    dropout: bool = False,
 ) -> Tensor:
     """Outputs under noise, Eq. 13, shape (S, N, ...); in evaluation mode and without gradients.
 
@@ -96,6 +99,8 @@ def sample(
         gamma: γ, the strength of the noise; one number, or one for each prior in forward order. `calibrate` finds it.
         seed: names the sequence of draws.
         chunk: rows to compute at a time. None: as many as keep one layer's activities in all draws small.
+        dropout: leave dropout on as well (Monte-Carlo dropout); then a network without priors will do, and since each
+            row drops units of its own, draws depend on the rows beside it.
 
     >>> import ganns
     >>> net = ganns.GaussianMLP(3, 2, hidden=(8,))
@@ -108,11 +113,10 @@ def sample(
         raise ValueError(f"seed={seed}: a seed is 0 or above.")
     row_count(x)
     check_finite("x", x)
-    layers, widest = survey(model, x)
+    layers, widest = survey(model, x, dropout=dropout)
     gammas = torch.tensor(layer_gammas(gamma, layers), dtype=torch.float64).expand(draws, layers)
-    return sample_noise(
-        model, x, Noise(gammas, seed, range(draws)), largest_chunk(widest, draws) if chunk is None else chunk
-    )
+    rows = largest_chunk(widest, draws) if chunk is None else chunk
+    return sample_noise(model, x, Noise(gammas, seed, range(draws)), rows, dropout=dropout)
 
 
 def layer_gammas(gamma: float | Sequence[float], layers: int) -> list[float]:
@@ -125,13 +129,25 @@ def layer_gammas(gamma: float | Sequence[float], layers: int) -> list[float]:
     return gammas
 
 
-def survey(model: nn.Module, x: Input) -> tuple[int, int]:
-    """How many priors the model runs, and the elements of the widest activity in a row."""
-    with evaluating(model), opened(Recording()) as recording:
-        call_for_tensor(model, take_rows(x, 0, 1))
-    if not recording.states:
-        raise ValueError("the model ran no prior; build a GaussianMLP or use ganns.insert first.")
-    return len(recording.states), max(state.activity.numel() for state in recording.states)
+def survey(model: nn.Module, x: Input, *, dropout: bool = False) -> tuple[int, int]:
+    """How many priors the model runs, and the elements of the widest activity in a row that is noisy."""
+    widths: list[int] = []
+    dropping = [module for module in model.modules() if isinstance(module, _DROPOUTS) and module.p] if dropout else []
+    handles = [
+        module.register_forward_hook(lambda _module, _args, output: widths.append(output.numel()))
+        for module in dropping
+    ]
+    try:
+        with evaluating(model), opened(Recording()) as recording:
+            call_for_tensor(model, take_rows(x, 0, 1))
+    finally:
+        for handle in handles:
+            handle.remove()
+    widths += [state.activity.numel() for state in recording.states]
+    if not widths:
+        sought = "neither a prior nor a dropout module" if dropout else "no prior"
+        raise ValueError(f"the model ran {sought}; build a GaussianMLP or use ganns.insert first.")
+    return len(recording.states), max(widths)
 
 
 def largest_chunk(widest: int, draws: int) -> int:
@@ -139,18 +155,34 @@ def largest_chunk(widest: int, draws: int) -> int:
     return max(1, _LARGEST_LAYER // (widest * draws))
 
 
-def sample_noise(model: nn.Module, x: Input, noise: Noise, chunk: int) -> Tensor:
+def sample_noise(model: nn.Module, x: Input, noise: Noise, chunk: int, *, dropout: bool = False) -> Tensor:
     """Outputs under the given noise, shape (S, N, ...): a γ for every draw, all draws at once."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk}: compute at least one row at a time.")
     rows = row_count(x)
     even = math.ceil(rows / math.ceil(rows / chunk))
-    with evaluating(model):
-        parts = [_all_draws(model, take_rows(x, start, even), noise) for start in range(0, rows, even)]
+    with evaluating(model), _dropping(model, noise.seed) if dropout else nullcontext():
+        randomness = "different" if dropout else "error"
+        parts = [_all_draws(model, take_rows(x, start, even), noise, randomness) for start in range(0, rows, even)]
         return torch.cat(parts, dim=1)
 
 
-def _all_draws(model: nn.Module, x: Input, noise: Noise) -> Tensor:
+@contextmanager
+def _dropping(model: nn.Module, seed: int) -> Iterator[None]:
+    """Dropout left on, with random numbers of its own; `evaluating`, around it, turns it off again."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        dropping = [module for module in model.modules() if isinstance(module, _DROPOUTS)]
+        for module in dropping:
+            module.training = True
+        try:
+            yield
+        finally:
+            for module in dropping:
+                module.training = False
+
+
+def _all_draws(model: nn.Module, x: Input, noise: Noise, randomness: str) -> Tensor:
     """All draws of one chunk of rows. Under vmap only what depends on the draw is repeated for each."""
     rows = row_count(x)
 
@@ -163,7 +195,7 @@ def _all_draws(model: nn.Module, x: Input, noise: Noise) -> Tensor:
         with warnings.catch_warnings():
             # Where an operation has no batching rule, vmap runs it draw by draw and says so; only that part is slower.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            return torch.func.vmap(one_draw)(indices)
+            return torch.func.vmap(one_draw, randomness=randomness)(indices)
     except (RuntimeError, NotImplementedError) as error:
         outputs = torch.stack([one_draw(index) for index in indices])
         warnings.warn(
