@@ -44,10 +44,10 @@ def test_every_public_name_is_on_the_api_page():
 
 def test_public_surface():
     assert sorted(ganns.__all__) == [
-        "ActivityPrior", "Calibration", "Classification", "Family", "Gaussian", "GaussianLayer", "GaussianMLP",
-        "Laplace", "Predictive", "Regression", "Scores", "State", "StudentT", "Trace", "Typicality", "accumulate",
-        "calibrate", "coefficient", "fit_priors", "inner_loss", "insert", "metrics", "moments", "predict", "sample",
-        "strip", "surprise", "total_loss", "trace",
+        "ActivityPrior", "Calibration", "Classification", "Family", "Fleet", "Gaussian", "GaussianLayer", "GaussianMLP",
+        "Laplace", "Member", "Predictive", "Recipe", "Regression", "Scores", "State", "StudentT", "Trace", "Training",
+        "Typicality", "accumulate", "calibrate", "coefficient", "fit_fleet", "fit_priors", "inner_loss", "insert",
+        "metrics", "moments", "predict", "sample", "strip", "surprise", "total_loss", "trace",
     ]  # fmt: skip
     assert all(hasattr(ganns, name) for name in ganns.__all__)
 

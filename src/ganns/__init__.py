@@ -10,8 +10,10 @@ from ganns.objective import accumulate, coefficient, inner_loss, total_loss
 from ganns.predictive import Calibration, Classification, Predictive, Regression, predict
 from ganns.priors import ActivityPrior
 from ganns.propagation import moments
+from ganns.recipes import Member, Recipe
 from ganns.sampling import sample
 from ganns.tracing import State, Trace, trace
+from ganns.training import Fleet, Training, fit_fleet
 from ganns.typicality import Scores, Typicality, surprise
 
 __all__ = [
@@ -19,20 +21,25 @@ __all__ = [
     "Calibration",
     "Classification",
     "Family",
+    "Fleet",
     "Gaussian",
     "GaussianLayer",
     "GaussianMLP",
     "Laplace",
+    "Member",
     "Predictive",
+    "Recipe",
     "Regression",
     "Scores",
     "State",
     "StudentT",
     "Trace",
+    "Training",
     "Typicality",
     "accumulate",
     "calibrate",
     "coefficient",
+    "fit_fleet",
     "fit_priors",
     "inner_loss",
     "insert",

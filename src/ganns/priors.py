@@ -52,7 +52,7 @@ class ActivityPrior(nn.Module):
         chained: bool = False,
     ):
         super().__init__()
-        weights = choose("variance", variance, _WEIGHT_SHAPES)(units, in_features)
+        weights = choose("variance", variance, WEIGHT_SHAPES)(units, in_features)
         if units < 1:
             raise ValueError(f"units={units}: a prior needs at least one unit.")
         if not (floor > 0 and math.isfinite(floor)):
@@ -144,7 +144,7 @@ class ActivityPrior(nn.Module):
         return activity.ndim - 1 - axis
 
 
-_WEIGHT_SHAPES: dict[str, Callable[[int, int | None], tuple]] = {
+WEIGHT_SHAPES: dict[str, Callable[[int, int | None], tuple]] = {
     "constant": lambda units, in_features: (),
     "sparse": lambda units, in_features: (units,),
     "dense": lambda units, in_features: (units, in_features or 1),

@@ -1,0 +1,142 @@
+"""What a long training leaves behind, so that it can go on: one folder, each file whole or absent.
+
+`fleet.json` says what is trained; `group-000.safetensors` holds everything that the next step of a group depends on.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ganns.feeding import Rows
+
+_PIECE = 2**26
+
+
+class Checkpoint:
+    """A folder that holds one fleet.
+
+    Args:
+        folder: made if it is not there.
+        wanted: what is to be trained, as JSON values. If the folder holds another fleet, that is an error which shows
+            the difference.
+        sizes: members of each group, if the folder is new; an old one has its own.
+    """
+
+    def __init__(self, folder: str | os.PathLike, wanted: dict[str, Any], sizes: list[int]):
+        self.folder, wanted = Path(folder), json.loads(json.dumps(wanted))
+        manifest = self.folder / "fleet.json"
+        if manifest.exists():
+            found = _parsed(manifest)
+            self.sizes: list[int] = found.pop("groups", sizes)
+            if differences := _differences(found, wanted):
+                raise ValueError(
+                    f"checkpoint={str(folder)!r} holds another fleet: {'; '.join(differences)}. Choose another folder, "
+                    "or delete that one to begin anew."
+                )
+        else:
+            self.sizes = sizes
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _replace(manifest, lambda path: path.write_text(json.dumps({**wanted, "groups": sizes}, indent=1)))
+
+    def save(self, number: int, state: dict[str, Tensor], *, done: bool) -> None:
+        """Keep the state of a group."""
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        metadata = {"done": json.dumps(done)}
+        _replace(self._path(number), lambda path: save_file(tensors, path, metadata))
+
+    def load(self, number: int) -> tuple[dict[str, Tensor], bool] | None:
+        """The state of a group and whether it is done; None if there is none yet."""
+        path = self._path(number)
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, "pt") as file:
+                return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()["done"] == "true"  # noqa: SIM118
+        except (SafetensorError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged ({error}); delete it to train that group anew.") from error
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"group-{number:03d}.safetensors"
+
+
+class Interrupt:
+    """Holds back Ctrl-C until a step is whole, so that what is then saved is whole too; a second one acts at once.
+
+    Only in the main thread; elsewhere Python delivers no signals.
+    """
+
+    def __init__(self, *, enabled: bool):
+        self.asked = False
+        self._enabled = enabled and threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> "Interrupt":
+        if self._enabled:
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._enabled:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.asked = True
+        signal.signal(signal.SIGINT, self._before)
+
+
+def fingerprint(rows: Rows) -> str:
+    """Short name of the data's content."""
+    digest = hashlib.blake2b(digest_size=16)
+    for tensor in rows:
+        digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
+        content = tensor.detach().cpu().contiguous().view(torch.uint8).flatten()
+        for piece in content.split(_PIECE):
+            digest.update(piece.numpy().data)
+    return digest.hexdigest()
+
+
+def _replace(path: Path, write: Any) -> None:
+    """Write beside the path, make sure that it is on disk, and move it there: readers see the old or the new, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _parsed(manifest: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(manifest.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{manifest} is damaged ({error}); delete its folder to begin anew.") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{manifest} does not describe a fleet; choose another folder.")
+    return found
+
+
+def _differences(found: Any, wanted: Any, name: str = "") -> list[str]:
+    """Where two JSON values differ, in words; the first few."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        keys = sorted({*found, *wanted})
+        return [d for key in keys for d in _differences(found.get(key), wanted.get(key), f"{name}.{key}".strip("."))][
+            :5
+        ]
+    if isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
+        pairs = enumerate(zip(found, wanted, strict=True))
+        return [d for i, (a, b) in pairs for d in _differences(a, b, f"{name}[{i}]")][:5]
+    if found == wanted:
+        return []
+    if isinstance(found, list) and isinstance(wanted, list):
+        return [f"{name} has {len(found)} entries there, {len(wanted)} here"]
+    return [f"{name} is {found!r} there, {wanted!r} here"]

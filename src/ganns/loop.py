@@ -1,0 +1,218 @@
+"""The one training loop of this library: a group of networks of one shape, step by step on one device.
+
+Everything that the next step depends on is in tensors on the device, counters included, so that a step reads nothing
+from the host and waits for nothing. On a GPU each of the three parts of an epoch (its order, its steps, its end) is one
+CUDA graph; elsewhere, or with `compiled=False`, the same functions run as they stand and give the same numbers.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ganns.feeding import Feed, Rows, Scaling
+from ganns.heads import make_head
+from ganns.kernels import FUNCTIONS, Kernels, mix
+from ganns.recipes import Member, Recipe, Split
+from ganns.stacked import Hyper, Shape, Stack, Trainer, forward, initial_state
+
+SERIES = ("base", "inner", "coefficient", "norm", "validation")
+_EVALUATED = {"cuda": 2**28, "cpu": 2**22}  # numbers of the widest layer at a time, all members together
+
+
+@cache
+def kernels(compiled: bool) -> Kernels:
+    """The functions of `ganns.kernels`: as they stand, or as a GPU likes them, compiled once for all shapes."""
+    if not compiled:
+        return Kernels(**{function.__name__: function for function in FUNCTIONS})
+    from ganns import launches  # needs Triton
+
+    functions = {function.__name__: torch.compile(function, dynamic=True) for function in FUNCTIONS}
+    return Kernels(**functions | {function.__name__: function for function in launches.FUNCTIONS})
+
+
+class Group:
+    """M members, trained together.
+
+    Args:
+        shape: of each network.
+        recipe: how all are trained.
+        members: with all their numbers (`Member.resolved`).
+        rows: the data, on the device.
+        splits: each member's part of it.
+        scaled: each member's scaling.
+        dtype: of parameters and activities.
+        compiled: whether to compile, and capture graphs; None: on a GPU.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        recipe: Recipe,
+        members: Sequence[Member],
+        rows: Rows,
+        splits: Sequence[Split],
+        scaled: Sequence[Scaling],
+        dtype: torch.dtype,
+        compiled: bool | None = None,
+    ):
+        device = rows.x.device
+        self.shape, self.recipe, self.members = shape, recipe, members
+        self.graphs = device.type == "cuda" if compiled is None else compiled
+        self.kernels = kernels(self.graphs)
+        self.feed = Feed(rows, splits, scaled, self.kernels)
+        self.head = make_head(recipe.head, recipe.beta)
+        states = [initial_state(shape, member.seed) for member in members]
+        self.stack = Stack(shape, states, device, dtype)
+        self.key = _column([member.seed for member in members], device, torch.int64)
+        hyper = Hyper(
+            **{
+                name: _column([getattr(member, name) for member in members], device, dtype)
+                for name in ("alpha", "floor", "learning_rate", "weight_decay", "dropout")
+            },
+            key=self.key,
+        )
+        self.trainer = Trainer(self.stack, self.head, hyper, recipe.optimizer, recipe.clip_norm, self.kernels)
+        self.steps = self.feed.train.shape[1] // recipe.batch_size
+        rates = [recipe.rate(step, self.steps) for step in range(recipe.epochs * self.steps)]
+        self.rates = torch.tensor(rates, device=device, dtype=dtype)
+
+        count = len(members)
+        whole = {"device": device, "dtype": torch.int64}
+        self.done = 0  # steps, as the host counts them
+        self.count = torch.zeros(1, **whole)  # the same on the device
+        self.epoch = torch.zeros(1, **whole)  # epochs that have ended
+        self.order = self.feed.train[:, : self.steps * recipe.batch_size].clone()
+        self.sums = torch.zeros(4, count, device=device, dtype=dtype)
+        self.history = torch.full((recipe.epochs, len(SERIES), count), torch.nan, device=device, dtype=dtype)
+        self.best = {name: p.clone() for name, p in self._parameters().items()}
+        worst = -torch.inf if self.head.higher_is_better else torch.inf
+        self.best_metric = torch.full((count,), worst, device=device, dtype=dtype)
+        self.best_epoch, self.diverged, self.stopped = (torch.zeros(count, **whole) for _ in range(3))
+        self._parts: dict[str, Callable[[], None]] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or all members have stopped. Looking waits for the device."""
+        return self.done == len(self.rates) or bool((self.stopped > 0).all())
+
+    def advance(self) -> bool:
+        """One step, and at an epoch's ends what belongs there. Returns whether an epoch has just ended."""
+        if not self._parts:
+            self._parts = self._prepare()
+        if self.done % self.steps == 0:
+            self._parts["begin"]()
+        self._parts["step"]()
+        self.done += 1
+        if ended := self.done % self.steps == 0:
+            self._parts["end"]()
+        return ended
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that what comes next depends on; each tensor is the group's own."""
+        own = ("count", "epoch", "order", "sums", "history", "best_metric", "best_epoch", "diverged", "stopped")
+        state = {name: getattr(self, name) for name in own}
+        state |= {f"now.{name}": p for name, p in self._parameters().items()}
+        state |= {f"best.{name}": p for name, p in self.best.items()}
+        for name, (first, second) in self.trainer.memory.items():
+            state |= {f"first.{name}": first, f"second.{name}": second}
+        return state
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go on from a state."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+        self.done = int(self.count)
+
+    def best_parameters(self, member: int) -> dict[str, Tensor]:
+        """A copy of one member's weights at its best epoch, by the names of `GaussianMLP`."""
+        best = {name: p[member] for name, p in self.best.items() if name != "vectors"}
+        pieces = self.best["vectors"][member].split([v.shape[1] for v in self.stack.vectors.values()])
+        best |= zip(self.stack.vectors, pieces, strict=True)
+        return {name: tensor.clone() for name, tensor in best.items()}
+
+    def _parameters(self) -> dict[str, Tensor]:
+        return {**self.stack.matrices, "vectors": self.stack.buffer}
+
+    def _begin(self) -> None:
+        """Shuffle: the order of an epoch follows from the member's seed and the epoch's number alone."""
+        rows = torch.arange(self.feed.train.shape[1], device=self.order.device).unsqueeze(0)
+        seed = mix(mix(self.key[:, :, 0] + _ORDER) ^ mix(self.epoch))
+        order = torch.sort(mix(mix(rows) ^ seed), dim=1, stable=True).indices
+        self.order.copy_(self.feed.train.gather(1, order[:, : self.order.shape[1]]))
+        self.sums.zero_()
+
+    def _step(self) -> None:
+        x, y = self.feed.batch(self.kernels.place(self.order, self.count, self.recipe.batch_size))
+        losses = self.trainer.step(x, y, self.rates, self.count)
+        self.kernels.note(self.sums, list(losses), self.count)
+
+    def _end(self) -> None:
+        """Evaluate, keep the best weights, and see who has diverged or learns no more."""
+        metric = self._validate()
+        self.epoch.add_(1)
+        running = self.stopped == 0
+        seen = torch.cat([self.sums / self.steps, metric.unsqueeze(0)])
+        broken = running & ~seen.isfinite().all(0)
+        better = metric > self.best_metric if self.head.higher_is_better else metric < self.best_metric
+        better &= running & ~broken
+        self.best_metric.copy_(torch.where(better, metric, self.best_metric))
+        self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
+        for name, now in self._parameters().items() if self.graphs or better.any() else ():
+            chosen = better.view(-1, *[1] * (now.ndim - 1))
+            self.best[name].copy_(torch.where(chosen, now, self.best[name]))
+        seen = torch.where(running, seen, torch.nan)
+        self.history.index_copy_(0, self.epoch - 1, seen.unsqueeze(0))
+        self.diverged.copy_(torch.where(broken, self.epoch, self.diverged))
+        ends = broken
+        if self.recipe.patience is not None:
+            ends = ends | (running & (self.epoch - self.best_epoch >= self.recipe.patience))
+        self.stopped.copy_(torch.where(ends, self.epoch, self.stopped))
+
+    def _validate(self) -> Tensor:
+        """Each member's mean metric over its validation rows, (M,)."""
+        chosen, scale = self.feed.validation, self.feed.target_scale
+        widest = max(self.shape.features, *self.shape.hidden)
+        together = max(1, _EVALUATED[chosen.device.type] // (len(self.members) * widest))
+        total = torch.zeros_like(self.best_metric)
+        for rows in chosen.split(together, dim=1):
+            x, y = self.feed.batch(rows)
+            total += self.head.metrics(forward(self.stack, x, self.kernels), y, scale).sum(1)
+        return total / chosen.shape[1]
+
+    def _prepare(self) -> dict[str, Callable[[], None]]:
+        parts = {"begin": self._begin, "step": self._step, "end": self._end}
+        if not self.graphs:
+            return parts
+        before = {name: tensor.clone() for name, tensor in self.state().items()}
+
+        def restore() -> None:
+            for name, tensor in self.state().items():
+                tensor.copy_(before[name])
+
+        pool = torch.cuda.graph_pool_handle()
+        return {name: _captured(part, restore, pool) for name, part in parts.items()}
+
+
+_ORDER = 0x10001  # keeps the order's random numbers apart from those of dropout, which adds the layer's number
+
+
+def _column(values: list, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(values, device=device, dtype=dtype).view(-1, 1, 1)
+
+
+def _captured(part: Callable[[], None], restore: Callable[[], None], pool: Any) -> Callable[[], None]:
+    """The same part as a CUDA graph. Warming up runs it, and compiles what is to be compiled."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):
+            part()
+            restore()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        part()
+    return graph.replay
