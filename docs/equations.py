@@ -42,6 +42,9 @@ class Home(NamedTuple):
     latex: str
 
 
+_LEFT_OUT = {"ganns.__main__", "ganns.launches"}  # the one is a program, the other needs Triton
+
+
 def homes() -> dict[int, list[Home]]:
     """The homes of each equation, by number."""
     found: dict[int, list[Home]] = {}
@@ -57,6 +60,8 @@ def homes() -> dict[int, list[Home]]:
 def _documented() -> Iterator[tuple[str, Any]]:
     """Every function, class and method defined in the package, under the name that the API page uses."""
     for info in pkgutil.walk_packages(ganns.__path__, "ganns."):
+        if info.name in _LEFT_OUT:
+            continue
         module = importlib.import_module(info.name)
         for key, value in vars(module).items():
             if not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__ != module.__name__:
