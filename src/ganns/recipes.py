@@ -225,7 +225,7 @@ def split_rows(count: int, seed: int, shares: tuple[float, float, float]) -> Spl
     """Rows 0 to count − 1, shuffled by the seed and divided.
 
     >>> [len(part) for part in split_rows(1503, seed=0, shares=(0.6, 0.2, 0.2))]
-    [902, 301, 300]
+    [902, 300, 301]
     """
     order = np.random.default_rng(seed).permutation(count)
     first, second = round(count * shares[0]), round(count * (shares[0] + shares[1]))

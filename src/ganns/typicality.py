@@ -48,6 +48,9 @@ class Scores:
     typicality_percentile: Tensor
 
 
+_TENSORS = ("mean", "scale", "precision", "training_surprise", "training_typicality")
+
+
 class Typicality:
     """How far a row's surprise is from what training rows cause, in either direction.
 
@@ -81,6 +84,19 @@ class Typicality:
         if not layers:
             raise ValueError("data is empty; typicality needs at least 2 rows, better hundreds.")
         return cls(model, torch.cat(layers))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything but the model, by name; `from_tensors` puts it together again."""
+        return {name: getattr(self, name) for name in _TENSORS}
+
+    @classmethod
+    def from_tensors(cls, model: nn.Module, tensors: dict[str, Tensor]) -> "Typicality":
+        """The same typicality with its model, from what `tensors` gave."""
+        typicality = cls.__new__(cls)
+        typicality.model = model
+        for name in _TENSORS:
+            setattr(typicality, name, tensors[name])
+        return typicality
 
     def __call__(self, x: Input) -> Tensor:
         """The typicality score of each row, shape (N,): 0 is the most usual, and it grows without bound."""
