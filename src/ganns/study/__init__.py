@@ -1,0 +1,1 @@
+"""The study: the paper's experiments, run again beside its own numbers."""
