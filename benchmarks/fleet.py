@@ -117,7 +117,7 @@ def _timed(run) -> float:
 
 def on_gpu() -> dict:
     """Steps of fleets in microseconds, and the four claims."""
-    bandwidth, results, steps = copy_bandwidth(), {}, 400
+    bandwidth, results, steps = copy_bandwidth(), {}, 150
     print(f"{torch.cuda.get_device_name()}; a copy moves {bandwidth / 1e12:.2f} TB/s")
     for features in (5, 12288):
         loop(features, 1, "cuda", steps)()

@@ -82,8 +82,8 @@ def _varied(dataset: Dataset, style: str, recipe: Recipe) -> list[Recipe]:
         case "floors":
             return [replace(recipe, floor=floor) for floor in FLOORS]
         case "search":  # of what the paper does not state, by the column that has nothing of ours
-            scales = dict.fromkeys((_features(dataset), "standardised"))
-            return [replace(recipe, features=scale, batch_size=size) for scale in scales for size in BATCHES]
+            rescaled = [replace(recipe, features="standardised")] if recipe.features != "standardised" else []
+            return [*(replace(recipe, batch_size=size) for size in BATCHES), *rescaled]
         case _:
             return [recipe]
 

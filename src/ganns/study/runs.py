@@ -116,6 +116,8 @@ def _trained(unit: Unit, settings: Settings, work: Path, listener: Listener | No
     first, resumed = unit.jobs[0], work.exists()
     data = held(first.dataset, unit.synthetic, settings.device)
     wanted = members(unit)
+    if data.x.is_cuda:
+        torch.set_float32_matmul_precision("high")  # tf32, which records name
     start = time.perf_counter()
     fleet = fit_fleet(
         data.x,
@@ -277,6 +279,7 @@ def environment(device: torch.device) -> dict[str, str]:
         "python": platform.python_version(),
         "system": platform.system(),
         "device": f"{device.type}: {name}",
+        "matmul": torch.get_float32_matmul_precision(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
