@@ -8,8 +8,8 @@ BIN := .venv/bin
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/demo.stamp  ## train a plain and a Gaussian network on digits, side by side (two minutes)
-	$(BIN)/python examples/demo.py
+demo: .venv/study.stamp  ## repeat a part of the paper on handwritten digits, and report on it (three minutes)
+	OMP_NUM_THREADS=1 $(BIN)/ganns reproduce digits --methods gann-sparse,gann-dense,ann,ann-d --seeds 3 --jobs 2 --out demo
 
 test: .venv/dev.stamp  ## run the tests and doctests (pass more with ARGS="-k noise")
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
@@ -26,14 +26,14 @@ docs: .venv/dev.stamp  ## build the documentation strictly into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 bench: .venv/dev.stamp  ## print every speed claim as a ratio measured now, on this machine
-	for name in step sampling idle; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in step sampling idle fleet tabular; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 constraints:  ## pin the developer environment again (needs uv; no address ends up in the file)
 	echo "torch==2.13.0" | uv pip compile --universal --python-version 3.11 --no-header --no-annotate \
 	  --extra dev --constraint - --upgrade --output-file constraints.txt pyproject.toml
 
 clean:  ## remove everything these commands made
-	rm -rf .venv docs/_build docs/generated build dist
+	rm -rf .venv demo docs/_build docs/generated build dist
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -29,8 +29,8 @@ Every numbered equation of the paper has one home in the code and is tested ther
 formula: its value and, where it has one, its gradient. This page is generated from the docstrings by
 `python docs/equations.py`; a test fails if it is out of date.
 
-Equation 1, weight decay, is not yet here: it belongs to the training recipes, which are still to come. The
-`weight_decay` of `torch.optim.SGD` does the same.
+Equation 1, weight decay, is the optimizer's: `weight_decay` of a `Recipe` in fleets, and of `torch.optim.SGD` in your
+own loop.
 """
 
 

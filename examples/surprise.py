@@ -14,7 +14,7 @@ from statistics import mean
 
 import digits
 import torch
-from demo import STRANGE, train
+from priors import STRANGE, train
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn

@@ -13,12 +13,16 @@ import ganns
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def equations():
-    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs/equations.py")
+def _program(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def equations():
+    return _program("equations")
 
 
 def test_each_equation_has_one_home(equations):
@@ -36,6 +40,11 @@ def test_page_of_equations_is_up_to_date(equations):
     assert equations.PAGE.read_text(encoding="utf-8") == equations.page(), "run: python docs/equations.py"
 
 
+def test_page_of_results_is_up_to_date():
+    results = _program("results")
+    assert results.PAGE.read_text(encoding="utf-8") == results.page(), "run: python docs/results.py"
+
+
 def test_every_public_name_is_on_the_api_page():
     page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"^\.\. auto(?:class|function|module):: ganns\.(\w+)$", page, re.MULTILINE))
@@ -44,23 +53,27 @@ def test_every_public_name_is_on_the_api_page():
 
 def test_public_surface():
     assert sorted(ganns.__all__) == [
-        "ActivityPrior", "Calibration", "Classification", "Family", "Fleet", "Gaussian", "GaussianLayer", "GaussianMLP",
-        "Laplace", "Member", "Predictive", "Recipe", "Regression", "Scores", "State", "StudentT", "Trace", "Training",
-        "Typicality", "accumulate", "calibrate", "coefficient", "fit_fleet", "fit_priors", "inner_loss", "insert",
-        "metrics", "moments", "predict", "sample", "strip", "surprise", "total_loss", "trace",
+        "ActivityPrior", "Calibration", "Classification", "Family", "Fleet", "GaNNClassifier", "GaNNRegressor",
+        "Gaussian", "GaussianLayer", "GaussianMLP", "Laplace", "Member", "Predictive", "Recipe", "Regression", "Scores",
+        "State", "StudentT", "Trace", "Training", "Typicality", "accumulate", "calibrate", "coefficient", "fit_fleet",
+        "fit_priors", "inner_loss", "insert", "load", "metrics", "moments", "predict", "sample", "strip", "surprise",
+        "total_loss", "trace",
     ]  # fmt: skip
     assert all(hasattr(ganns, name) for name in ganns.__all__)
 
 
 @pytest.mark.filterwarnings("default")  # recipes run torch.compile and other people's models
-@pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/recipes.md"])
-def test_code_runs(page, monkeypatch):
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{name}.md" for name in ("start", "recipes", "fleet", "tables"))]
+)
+def test_code_runs(page, monkeypatch, tmp_path):
     """Each page is one program; recipes find themselves in a group of one process, as torchrun would start it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
         monkeypatch.setenv(name, str(value))
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = list(re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     assert blocks, f"{page} has no block of Python"

@@ -41,8 +41,8 @@ def _numbers(rows: dict[str, list[list[str]]]) -> list[float]:
     return [float(cell.split("±")[0]) for found in rows.values() for cells in found for cell in cells]
 
 
-def test_demo_prints_every_row():
-    done = _run("demo.py", *TINY)
+def test_priors_prints_every_row():
+    done = _run("priors.py", *TINY)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
@@ -62,8 +62,8 @@ def test_demo_prints_every_row():
 
 
 @pytest.mark.parametrize("arguments", [("--alpha", "0"), ("--variance", "dense", "--seeds", "2")])
-def test_demo_takes_its_options(arguments):
-    done = _run("demo.py", *TINY, *arguments)
+def test_priors_takes_its_options(arguments):
+    done = _run("priors.py", *TINY, *arguments)
     assert done.returncode == 0, done.stderr
     assert ("±" in done.stdout) == ("2" in arguments)  # a deviation needs two seeds
 
@@ -84,11 +84,11 @@ def test_surprise_prints_every_row():
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("demo.py", ("--seeds", "0"), "argument --seeds: '0' is not a whole number of at least 1"),
-        ("demo.py", ("--epochs", "1.5"), "argument --epochs: '1.5' is not a whole number of at least 1"),
-        ("demo.py", ("--alpha", "-1"), "argument --alpha: '-1' is not a number of at least 0"),
-        ("demo.py", ("--alpha", "nan"), "argument --alpha: 'nan' is not a number of at least 0"),
-        ("demo.py", ("--variance", "spares"), "argument --variance: invalid choice: 'spares'"),
+        ("priors.py", ("--seeds", "0"), "argument --seeds: '0' is not a whole number of at least 1"),
+        ("priors.py", ("--epochs", "1.5"), "argument --epochs: '1.5' is not a whole number of at least 1"),
+        ("priors.py", ("--alpha", "-1"), "argument --alpha: '-1' is not a number of at least 0"),
+        ("priors.py", ("--alpha", "nan"), "argument --alpha: 'nan' is not a number of at least 0"),
+        ("priors.py", ("--variance", "spares"), "argument --variance: invalid choice: 'spares'"),
         ("surprise.py", ("--alpha", "0"), "argument --alpha: 0 is there anyway"),
     ],
 )
@@ -99,7 +99,7 @@ def test_wrong_options_are_explained(name, arguments, message):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["demo.py", "surprise.py"])
+@pytest.mark.parametrize("name", ["priors.py", "surprise.py"])
 def test_help_shows_examples(name):
     done = _run(name, "--help")
     assert done.returncode == 0
@@ -108,7 +108,7 @@ def test_help_shows_examples(name):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
 def test_ctrl_c_ends_cleanly():
-    command = [sys.executable, "-u", str(EXAMPLES / "demo.py"), "--epochs", "100000"]
+    command = [sys.executable, "-u", str(EXAMPLES / "priors.py"), "--epochs", "100000"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), encoding="utf-8"
     ) as process:

@@ -1,5 +1,7 @@
 """Gaussian neural networks for PyTorch: networks that know what activity they expect, and so can be surprised."""
 
+from typing import TYPE_CHECKING, Any
+
 from ganns import metrics
 from ganns.calibration import calibrate
 from ganns.convert import insert, strip
@@ -16,12 +18,17 @@ from ganns.tracing import State, Trace, trace
 from ganns.training import Fleet, Training, fit_fleet
 from ganns.typicality import Scores, Typicality, surprise
 
+if TYPE_CHECKING:
+    from ganns.estimators import GaNNClassifier, GaNNRegressor, load
+
 __all__ = [
     "ActivityPrior",
     "Calibration",
     "Classification",
     "Family",
     "Fleet",
+    "GaNNClassifier",
+    "GaNNRegressor",
     "Gaussian",
     "GaussianLayer",
     "GaussianMLP",
@@ -43,6 +50,7 @@ __all__ = [
     "fit_priors",
     "inner_loss",
     "insert",
+    "load",
     "metrics",
     "moments",
     "predict",
@@ -52,3 +60,14 @@ __all__ = [
     "total_loss",
     "trace",
 ]
+
+_NEED_SCIKIT_LEARN = ("GaNNClassifier", "GaNNRegressor", "load")
+
+
+def __getattr__(name: str) -> Any:
+    """The names that need scikit-learn are imported when they are first asked for."""
+    if name not in _NEED_SCIKIT_LEARN:
+        raise AttributeError(f"module 'ganns' has no attribute {name!r}")
+    from ganns import estimators
+
+    return getattr(estimators, name)

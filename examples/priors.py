@@ -1,7 +1,7 @@
 """Train a Gaussian network and the same network without priors on handwritten digits, and compare them.
 
-pip install 'ganns[demo]'
-python examples/demo.py --help
+pip install 'ganns[study]'
+python examples/priors.py --help
 """
 
 from collections import defaultdict
@@ -20,10 +20,10 @@ from torch import Tensor, nn
 import ganns
 
 EXAMPLES = """\
-  python examples/demo.py                               as `make demo` does
-  python examples/demo.py --seeds 5 --alpha 0.3         more runs, priors that count more
-  python examples/demo.py --variance dense              variances that depend on the layer before
-  python examples/demo.py --alpha 0                     priors fitted after training, as to any network"""
+  python examples/priors.py                             three seeds, half a minute
+  python examples/priors.py --seeds 5 --alpha 0.3       more runs, priors that count more
+  python examples/priors.py --variance dense            variances that depend on the layer before
+  python examples/priors.py --alpha 0                   priors fitted after training, as to any network"""
 
 STRANGE = ("inverted", "noisy", "shuffled")
 Numbers = dict[tuple[str, str, str], float]  # by section, row and column of the table
