@@ -89,9 +89,16 @@ class Ensemble:
 
     def percentile(self, x: Tensor) -> Tensor:
         """How unusual raw rows are, as a percentile of the rows fitted to, (N,)."""
+        return self._typicality(x, "typicality_percentile")
+
+    def distance(self, x: Tensor) -> Tensor:
+        """How unusual raw rows are, without bound, (N,): what percentiles are counted by."""
+        return self._typicality(x, "typicality")
+
+    def _typicality(self, x: Tensor, score: str) -> Tensor:
         if self.typicality is None:
             raise ValueError("variance=None: plain networks expect nothing; fit with variance='sparse' for surprise.")
-        return torch.cat([self.typicality.scores(scaled).typicality_percentile for scaled in self._parts(x)])
+        return torch.cat([getattr(self.typicality.scores(scaled), score) for scaled in self._parts(x)])
 
     def _parts(self, x: Tensor) -> Iterator[Tensor]:
         return (self.scaling.features(part) for part in x.split(_ROWS_AT_A_TIME))

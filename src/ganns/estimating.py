@@ -190,7 +190,7 @@ class TableEstimator(BaseEstimator, ABC):
             learning_rate=given["learning_rate"],
             epochs=given["epochs"],
             patience=_PATIENCE if self.early_stopping else None,
-            batch_size=_batch_size(training) if size == "auto" else min(size, training),
+            batch_size=batch_size_for(training) if size == "auto" else min(size, training),
             split=(1 - share, share / 2, share / 2),
             dropout=given["dropout"],
         )
@@ -210,6 +210,6 @@ class TableEstimator(BaseEstimator, ABC):
         return torch.tensor(validate_data(self, X, dtype=np.float64, reset=False))
 
 
-def _batch_size(training: int) -> int:
+def batch_size_for(training: int) -> int:
     """Some 32 steps an epoch, in batches of 16 to 512 rows; fewer where there are fewer."""
     return min(training, max(16, min(512, 2 ** round(math.log2(training / 32)))))

@@ -211,6 +211,11 @@ def restore(description: dict[str, Any], tensors: dict[str, Tensor]) -> GaNNRegr
         raise ValueError(f"the parts of this model do not fit together ({error}); save it anew.") from error
 
 
+def distance(estimator: GaNNRegressor | GaNNClassifier, x: np.ndarray) -> np.ndarray:
+    """How unusual rows are, without bound, (N,): it tells apart those that are all beyond the 100th percentile."""
+    return estimator._ensemble.distance(torch.tensor(x)).numpy()
+
+
 def load(path: str | os.PathLike) -> GaNNRegressor | GaNNClassifier:
     """The estimator that `save` wrote.
 

@@ -1,6 +1,9 @@
 """What the commands for tables print."""
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich import box
@@ -8,8 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ganns.progress import duration
+from ganns.table.comparing import Comparison, Tell
 from ganns.table.fitting import Fitted
+from ganns.table.rivals import METHODS
 from ganns.table.scoring import MEASURES, share_error
+from ganns.table.verdict import chance, difference, headline, leader, level, verdict
 from ganns.table.wording import fixed, number, percent
 
 
@@ -78,4 +85,58 @@ def _surprising(fitted: Fitted) -> Table:
     )
     for each in fitted.surprising:
         table.add_row(f"{each.row:,}", f"{each.percentile:.2f}", each.truth, each.prediction, Text(each.why, "dim"))
+    return table
+
+
+@contextmanager
+def board() -> Iterator[Tell]:
+    """A live line in a terminal, and nothing elsewhere: what is being done, and the share of all that is done."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = BarColumn(24), TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.description}")
+    started = time.monotonic()
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def tell(stage: str, share: float) -> None:
+            left = f", about {duration((time.monotonic() - started) * (1 / share - 1))} left" if share else ""
+            bar.update(task, completed=share, description=f"{stage}{left}")
+
+        yield tell
+
+
+def show_comparison(comparison: Comparison, report: Path) -> None:
+    """What a comparison has shown."""
+    screen = console()
+    screen.print()
+    screen.print(_levels(comparison))
+    screen.print(_differences(comparison))
+    for sentence in verdict(comparison):
+        screen.print(Text(sentence), soft_wrap=False)
+        screen.print()
+    screen.print(Text.assemble("Report  ", (str(report), "bold")), soft_wrap=True)
+
+
+def _levels(comparison: Comparison) -> Table:
+    measures = MEASURES[comparison.task]
+    held = comparison.task == "regression"
+    title = f"Mean ± standard deviation over {comparison.splits} splits, {comparison.rows.test:,} rows each"
+    table = grid("", *(m.title for m in measures), *(["in 90 % intervals"] if held else []), title=title)
+    for method in METHODS:
+        cells = []
+        for measure in measures:
+            best = leader(comparison, measure) is method
+            cells.append(Text(level(comparison, measure, method.key)[1], "bold" if best else ""))
+        table.add_row(method.title, *cells, *([percent(comparison.held(method.key))] if held else []))
+    return table
+
+
+def _differences(comparison: Comparison) -> Table:
+    columns = [part for measure in headline(comparison.task) for part in (measure.title, "p")]
+    table = grid("", *columns, title="How much better than the plain network, ± standard error")
+    for method in METHODS:
+        if method.key != "plain":
+            found = [difference(comparison, measure, method.key, "plain") for measure in headline(comparison.task)]
+            cells = [Text(text, "bold" if each.sign else "") for each in found for text in (str(each), chance(each.p))]
+            table.add_row(method.title, *cells)
     return table

@@ -1,4 +1,7 @@
-"""`ganns fit`, `predict`, `compare` and `export`: people's own tables."""
+"""`ganns fit`, `predict`, `compare` and `export`: people's own tables.
+
+Docstrings are what `--help` shows, line by line: those of several lines have short ones.
+"""
 
 import re
 import shlex
@@ -87,9 +90,10 @@ def predict(
 ) -> None:
     """Predict rows of a file of any size.
 
-    Each row gets its number, the prediction, its standard deviation and interval (or the probability of each class),
-    its surprise as a percentile of the training rows, and notes: unknown categories, gaps, values far outside what the
-    model has seen. Columns are found by name; others are ignored.
+    Each row gets its number, the prediction, its standard deviation and
+    interval (or the probability of each class), its surprise as a percentile of
+    the training rows, and notes: unknown categories, gaps, values far outside
+    what the model has seen. Columns are found by name; others are ignored.
     """
     from ganns.cli.showing import console
     from ganns.table.writing import check_kind, check_place, write_frames
@@ -125,6 +129,59 @@ def predict(
 @app.command(
     rich_help_panel=TABLES,
     epilog=_examples(
+        "ganns compare wine.csv --target quality", "ganns compare wine.csv --target color --ignore quality --splits 10"
+    ),
+)
+def compare(
+    data: Data,
+    target: Target,
+    task: Task = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="REPORT.html", help="Page to write.", show_default="DATA-NAME-compared.html"),
+    ] = None,
+    ignore: Ignore = None,
+    separator: Separator = None,
+    splits: Annotated[int, typer.Option(min=2, help="How often to divide the rows anew.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Of networks, at most.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Decides the splits and the trainings.")] = 0,
+) -> None:
+    """Ask whether a GaNN is worth it on this table: is it better than simpler methods?
+
+    A plain network, one with dropout, an ensemble of five, sparse and dense
+    GaNNs and gradient boosting are trained on the same rows, each with four
+    settings to choose from, and measured on rows that none has seen. The answer
+    is a verdict in words, by a test that knows that splits share rows.
+    """
+    from ganns.cli.showing import board, console, show_comparison
+    from ganns.page import save
+    from ganns.table.preparing import prepare
+    from ganns.table.reading import read
+    from ganns.table.writing import check_place
+
+    report = out or Path(f"{_plain_name(f'{data.stem}-{target}')}-compared.html")
+    if report.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{report} is to hold a page; give it a name that ends in .html.")
+    prepared = prepare(read(data, _character(separator)), target, task, ignore or [])
+    check_place(report)
+    from ganns.table.comparing import compare as run
+    from ganns.table.comparing_page import compare_page
+
+    words = f"Comparing six methods on {splits} splits of {prepared.frame.height:,} rows …"
+    console(stderr=True).print(words, style="dim")
+    with board() as tell:
+        found = run(prepared, splits=splits, seed=seed, epochs=epochs, tell=tell)
+    given = ["--separator", separator] if separator is not None else []
+    given += ["--task", task] if task != "auto" else []
+    given += [word for name in ignore or [] for word in ("--ignore", name)]
+    again = shlex.join(["ganns", "fit", str(data), "--target", target, *given])
+    save(compare_page(prepared, found, _typed(), again), report)
+    show_comparison(found, report)
+
+
+@app.command(
+    rich_help_panel=TABLES,
+    epilog=_examples(
         "ganns export wine-quality --format onnx", "ganns export wine-quality --format torch --out wine.pt2"
     ),
 )
@@ -139,25 +196,21 @@ def export(
 
     Beside it a JSON file says how the columns of a table become its features.
     """
-    import logging
-    import warnings
-
     from ganns.cli.showing import console
-    from ganns.table.exporting import SUFFIXES
+    from ganns.table.exporting import check_format, description_path
     from ganns.table.exporting import export as write
     from ganns.table.model import TableModel
     from ganns.table.writing import check_place
 
-    suffix = SUFFIXES.get(format, "")
-    path = out or model.with_name(f"{model.resolve().name}{suffix}")
-    check_place(path)
+    suffix = check_format(format)
+    path = out or (model if model.name else model.resolve()).with_name(f"{model.resolve().name}{suffix}")
+    for place in (path, description_path(path)):
+        check_place(place)
     fitted = TableModel.load(model)
-    logging.disable(logging.WARNING)
-    with warnings.catch_warnings(), console(stderr=True).status("Exporting …"):
-        warnings.simplefilter("ignore")  # of the exporters, about themselves
+    with console(stderr=True).status("Exporting …"):
         deviation = write(fitted, path, format)
     console().print(f"{path} deviates by at most {deviation:.1g} from the original on 256 random rows.", soft_wrap=True)
-    console().print(f"{path.with_suffix('.json')} says what goes in and what comes out.", soft_wrap=True, style="dim")
+    console().print(f"{description_path(path)} says what goes in and what comes out.", soft_wrap=True, style="dim")
 
 
 def _character(separator: str | None) -> str | None:

@@ -17,6 +17,8 @@ from ganns.table.parsing import as_dates, as_numbers, as_text, date_format, is_d
 _MOST_LEVELS = 30  # of a category that get a number of their own; rarer ones share none
 _FAR = 0.5  # ranges beyond the training range, from where a number counts as far outside
 _FARTHEST = 10.0  # ranges beyond the training range that a network is shown at most
+_NUMBERING = ("", "__index_level_0__")  # how pandas and R head row numbers in a CSV, and pandas in Parquet
+_LARGEST = 1e150  # number whose square can be summed over rows
 _MOSTLY = 0.95  # share of readable values that makes a column of text one of numbers or dates
 
 
@@ -209,7 +211,8 @@ class Category(Column):
         """The most frequent ones."""
         all_levels = [*self.levels, *self.rare]
         shown = ", ".join(level[:20] for level in all_levels[:4])
-        return f"{len(all_levels)} categories: {shown}{' …' if len(all_levels) > 4 else ''}"
+        noun = "category" if len(all_levels) == 1 else "categories"
+        return f"{len(all_levels)} {noun}: {shown}{' …' if len(all_levels) > 4 else ''}"
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,8 @@ KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Date, Cat
 def learn(values: pl.Series) -> Column | LeftOut:
     """What a column of training rows holds."""
     name, text = values.name, as_text(values)
+    if name in _NUMBERING:
+        return LeftOut(name, "without a name, like the row numbers of data frames")
     present = text.drop_nulls()
     if present.n_unique() < 2 and (present.is_empty() or len(present) == len(text)):
         return LeftOut(name, "all gaps" if present.is_empty() else f"always {present[0]!r}")
@@ -270,7 +275,7 @@ def _learn_numbers(values: pl.Series, gaps: bool) -> Column | LeftOut | None:
         row = int(infinite.arg_max() or 0) + 1
         raise ValueError(f"column {values.name!r} holds an infinite value in row {row}; correct or remove it.")
     low, high, median = (float(value) for value in (readable.min(), readable.max(), readable.median()))  # type: ignore[arg-type]
-    if not math.isfinite(high - low):
+    if max(-low, high) > _LARGEST:
         raise ValueError(f"column {values.name!r} spans {low:.3g} to {high:.3g}, too much for arithmetic; correct it.")
     gaps = gaps or len(readable) < len(numbers)
     return (

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ganns.estimating import _batch_size as batch_size
+from ganns.estimating import batch_size_for
 from ganns.predictive import Regression
 from ganns.progress import Progress
 from ganns.recipes import Member, Recipe, split_rows
@@ -53,11 +53,15 @@ class Comparison:
     Args:
         task: "regression" or "classification".
         rows: of a split, by what they are for (`SHARES`).
+        epochs: of the networks, at most.
+        hidden: units of the networks' layers.
         outcomes: by method, one a split.
     """
 
     task: str
     rows: Divided
+    epochs: int
+    hidden: tuple[int, ...]
     outcomes: dict[str, list[Outcome]]
 
     @property
@@ -68,6 +72,10 @@ class Comparison:
     def values(self, method: str, measure: str) -> np.ndarray:
         """One number a split."""
         return np.array([outcome.scores[measure] for outcome in self.outcomes[method]])
+
+    def held(self, method: str) -> float:
+        """Regression: mean share of test targets within 90 % intervals."""
+        return float(np.mean([outcome.held for outcome in self.outcomes[method]]))  # type: ignore[arg-type]
 
 
 def compare(
@@ -94,7 +102,8 @@ def compare(
     contest = _Contest(prepared, range(seed, seed + splits), epochs, hidden, tell)
     chosen = {method.key: contest.run(method) for method in METHODS}
     outcomes = {key: [contest.measure(split, *pair) for split, pair in each.items()] for key, each in chosen.items()}
-    return Comparison(prepared.task, Divided(*map(len, contest.parts[seed])), outcomes)
+    rows = Divided(*map(len, contest.parts[seed]))
+    return Comparison(prepared.task, rows, epochs, tuple(hidden), outcomes)
 
 
 class _Contest:
@@ -117,7 +126,7 @@ class _Contest:
             beta=0.5,
             epochs=epochs,
             patience=max(1, epochs // 5),
-            batch_size=batch_size(round(SHARES[0] * len(self.x))),
+            batch_size=batch_size_for(round(SHARES[0] * len(self.x))),
             split=(*SHARES[:2], SHARES[2] + SHARES[3]),
         )
         self.parts = {split: _divided(len(self.x), split) for split in splits}

@@ -1,6 +1,10 @@
 """A model for a table as a program that needs no ganns, checked before it is handed over."""
 
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +12,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from ganns.files import write_atomically
 from ganns.table.columns import Category, Date, Number, to_json
 from ganns.table.model import TableModel
 from ganns.table.writing import replacing
@@ -23,24 +26,52 @@ def export(model: TableModel, path: Path, format: str) -> float:
 
     Args:
         model: to export; what leaves is the mean, or the probabilities, of its networks.
-        path: the file; the description goes to the same name with .json.
+        path: the file; the description goes to `description_path`.
         format: "onnx" or "torch".
     """
-    if format not in SUFFIXES:
-        raise ValueError(f"format={format!r} is unknown; choose {' or '.join(SUFFIXES)}.")
+    check_format(format)
     rows = random_rows(model)
     expected = model.estimator.to_torch(torch.float64)(torch.from_numpy(rows)).detach().numpy()
     plain, example = model.estimator.to_torch().eval(), torch.from_numpy(rows).float()
-    with replacing(path) as temporary:
-        found = {"onnx": _onnx, "torch": _torch}[format](plain, example, temporary)
+    description = json.dumps(_description(model), indent=1).encode()
+    with replacing(path) as temporary, replacing(description_path(path)) as beside:
+        beside.write_bytes(description)
+        with _quiet():
+            found = {"onnx": _onnx, "torch": _torch}[format](plain, example, temporary)
         deviation = float(np.abs(found - expected).max())
         if not deviation <= _CLOSE * max(float(np.ptp(expected)), 1e-3):
             raise ValueError(
                 f"the exported model deviates by {deviation:.2g} from the original on random rows, and was not "
                 "written; choose the other format."
             )
-    write_atomically(path.with_suffix(".json"), json.dumps(_description(model), indent=1).encode())
     return deviation
+
+
+def check_format(format: str) -> str:
+    """The ending of files of a format; an unknown one is refused."""
+    if format not in SUFFIXES:
+        raise ValueError(f"format={format!r} is unknown; choose {' or '.join(SUFFIXES)}.")
+    return SUFFIXES[format]
+
+
+def description_path(path: Path) -> Path:
+    """Where the description of an exported file goes: the same name with .json."""
+    if path.suffix.lower() == ".json":
+        raise ValueError(f"{path} is where the description would go; choose another name for the program.")
+    return path.with_suffix(".json")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what exporters say about themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def random_rows(model: TableModel) -> np.ndarray:

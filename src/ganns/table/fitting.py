@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ganns.estimators import GaNNClassifier, GaNNRegressor
+from ganns.estimators import GaNNClassifier, GaNNRegressor, distance
 from ganns.predictive import Classification, Regression
 from ganns.table.columns import Number
 from ganns.table.model import TableModel
 from ganns.table.preparing import Prepared
 from ganns.table.scoring import COVERAGES, blind, coverage, reliability, score
+from ganns.table.wording import fixed
 
 HELD_OUT = 0.2
 _SHOWN = 10  # most surprising rows
@@ -134,14 +135,14 @@ def numbers(estimator: GaNNRegressor | GaNNClassifier, y: np.ndarray) -> Tensor:
 def surprising_rows(model: TableModel, prepared: Prepared) -> list[Surprising]:
     """The most surprising rows of the whole table, with the values that stand out."""
     percentile = model.estimator.surprise(prepared.x)
-    rows = np.argsort(-percentile, kind="stable")[:_SHOWN]
+    rows = np.argsort(-distance(model.estimator, prepared.x), kind="stable")[:_SHOWN]
     predicted = model.predict(prepared.frame[rows.tolist()])
     stand_out = _standing_out(prepared, rows)
     found = []
     for place, row in enumerate(rows):
         one = predicted.row(place, named=True)
         if model.task == "regression":
-            words = f"{one['prediction']:.4g} ± {one['sd']:.2g}"
+            words = f"{fixed(one['prediction'], 10 * one['sd'])} ± {fixed(one['sd'], 10 * one['sd'])}"
             truth = f"{prepared.y[row]:.4g}"
         else:
             words, truth = f"{one['prediction']} ({one['probability']:.0%})", str(prepared.y[row])

@@ -7,8 +7,10 @@ _FORMATS = (
     "%Y-%m-%d",
     "%Y-%m-%d %H:%M:%S%.f",
     "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%d %H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M:%S%.f%#z",
     "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M",
     "%Y/%m/%d",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
@@ -16,8 +18,12 @@ _FORMATS = (
     "%d/%m/%Y",
     "%m/%d/%Y %H:%M",
     "%d/%m/%Y %H:%M",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
 )
 _TRIED = 1000  # values by which a format is looked for
+_FIRST_YEAR = 1000  # of a year with four digits; otherwise 24 would be one too
 
 
 def as_text(values: pl.Series) -> pl.Series:
@@ -26,6 +32,8 @@ def as_text(values: pl.Series) -> pl.Series:
     >>> as_text(pl.Series([" red", "", "TRUE", "n/a"])).to_list()
     ['red', None, 'true', None]
     """
+    if values.dtype == pl.Duration or values.dtype.is_decimal():
+        values = as_numbers(values)
     if values.dtype.is_float():
         whole = values.is_finite() & (values == values.round()) & (values.abs() < 2**53)
         exact = (
@@ -84,11 +92,13 @@ def date_format(text: pl.Series, share: float) -> str | None:
     >>> date_format(pl.Series(["12/24/2024", "01/02/2025"]), 0.9)
     '%m/%d/%Y'
     """
-    tried = text.head(_TRIED)
+    # From the whole length: the first rows of a log may all be of one day, which is a month as well.
+    tried = text.gather_every(max(1, len(text) // _TRIED))
     counts = {format: len(tried) - _read(tried, format).null_count() for format in _FORMATS}
     best = max(counts, key=lambda format: counts[format])
     return best if counts[best] and counts[best] >= share * len(tried) else None
 
 
 def _read(text: pl.Series, format: str) -> pl.Series:
-    return text.str.to_datetime(format, strict=False, time_unit="us", time_zone=None)
+    times = text.str.to_datetime(format, strict=False, time_unit="us", time_zone="UTC").dt.replace_time_zone(None)
+    return pl.select(pl.when(times.dt.year() >= _FIRST_YEAR).then(times)).to_series().rename(text.name)

@@ -105,7 +105,9 @@ def _numbers(text: pl.Series, numbers: pl.Series, textual: bool) -> np.ndarray:
     if numbers.n_unique() == 1:
         raise ValueError(f"target {name!r} is always {text[0]}; there is nothing to learn.")
     y = numbers.to_numpy().astype(np.float64)
-    if not np.isfinite(y.var()) or y.var() == 0:
+    with np.errstate(over="ignore"):
+        variance = y.var()
+    if not np.isfinite(variance) or variance == 0:
         raise ValueError(
             f"target {name!r} goes from {y.min():.3g} to {y.max():.3g}, too much for arithmetic; correct it."
         )
@@ -122,7 +124,7 @@ def _refuse_text(text: pl.Series, numbers: pl.Series) -> None:
 
 
 def _labels(text: pl.Series) -> np.ndarray:
-    counts = text.rename("label").value_counts().sort("count")
+    counts = text.rename("label").value_counts().sort(["count", "label"])
     if counts.height == 1:
         raise ValueError(f"target {text.name!r} has one class only, {text[0]!r}; there must be two or more.")
     label, least = counts["label"][0], counts["count"][0]

@@ -7,9 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from ganns.table.parsing import is_date
+
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ROWS = 65_536
+_COMMA = r"^(\s*[+-]?\d+),(\d+(?:[eE][+-]?\d+)?\s*)$"  # a number as spreadsheets write it that separate by semicolons
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 
@@ -18,7 +21,7 @@ def read(path: Path, separator: str | None = None) -> pl.DataFrame:
 
     Args:
         path: a .csv, .tsv or .parquet file with a header.
-        separator: between columns; None: a comma in .csv, a tab in .tsv.
+        separator: between columns; None: a comma in .csv, a tab in .tsv. With ";" numbers may have a decimal comma.
     """
     frame = pl.concat(list(batches(path, separator)))
     if frame.height == 0:
@@ -74,21 +77,22 @@ def _frames(path: Path, records: Any, separator: str, rows: int) -> Iterator[pl.
         record = record or [""]
         if len(record) != len(header):
             raise ValueError(
-                f"{path}, line {records.line_num} has {len(record)} values for {len(header)} columns; correct that "
-                "line, or its quotation marks."
+                f"{path}, line {records.line_num} has {len(record)} value{'s' * (len(record) > 1)} for {len(header)} "
+                f"column{'s' * (len(header) > 1)}; correct that line, or its quotation marks."
             )
         held.append(record)
         if len(held) == rows:
-            yield _frame(header, held)
+            yield _frame(header, held, separator)
             held, yielded = [], True
     if held or not yielded:
-        yield _frame(header, held)
+        yield _frame(header, held, separator)
 
 
-def _frame(header: list[str], records: list[list[str]]) -> pl.DataFrame:
+def _frame(header: list[str], records: list[list[str]], separator: str) -> pl.DataFrame:
     columns = zip(*records, strict=True) if records else ([] for _ in header)
     schema = dict.fromkeys(header, pl.String)
-    return pl.DataFrame(dict(zip(header, map(list, columns), strict=True)), schema=schema)
+    frame = pl.DataFrame(dict(zip(header, map(list, columns), strict=True)), schema=schema)
+    return frame.with_columns(pl.all().str.replace(_COMMA, "$1.$2")) if separator == ";" else frame
 
 
 def _header(path: Path, names: list[str], separator: str) -> list[str]:
@@ -105,7 +109,7 @@ def _header(path: Path, names: list[str], separator: str) -> list[str]:
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    if not names:
+    if not any(names):
         raise ValueError(f"{path} is empty; give a table with a header and rows.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path} has more than one column {', '.join(map(repr, twice[:3]))}; give each its own name.")
@@ -118,23 +122,42 @@ def _parquet_batches(path: Path, rows: int) -> Iterator[pl.DataFrame]:
     try:
         with ParquetFile(path) as file:
             _check_names(path, file.schema_arrow.names)
+            _check_kinds(path, file.schema_arrow)
             yielded = False
             for batch in file.iter_batches(rows):
-                yield _from_arrow(path, batch)
+                yield _from_arrow(batch)
                 yielded = True
             if not yielded:
-                yield _from_arrow(path, file.schema_arrow.empty_table())
-    except (ArrowException, OSError) as error:
+                yield _from_arrow(file.schema_arrow.empty_table())
+    except (ArrowException, pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a whole Parquet file ({reason}); write it again.") from error
 
 
-def _from_arrow(path: Path, batch: object) -> pl.DataFrame:
-    frame = pl.from_arrow(batch)  # type: ignore[arg-type]
+def _check_kinds(path: Path, schema: Any) -> None:
+    """Refuse columns of kinds that cannot be features; polars takes some of them for an occasion to abort."""
+    from pyarrow import types
+
+    usable = (
+        *(types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null),
+        *(types.is_string, types.is_large_string, types.is_string_view),
+        *(types.is_date, types.is_timestamp, types.is_time, types.is_duration),
+    )
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        if types.is_decimal256(kind) or not any(is_kind(kind) for is_kind in usable):
+            raise ValueError(f"{path}: column {field.name!r} holds {kind}; give numbers, text, dates or booleans.")
+
+
+def _from_arrow(batch: Any) -> pl.DataFrame:
+    """A batch as a frame, once it is sure that nothing in it can make polars abort."""
+    from pyarrow import table
+
+    batch.validate(full=True)
+    frame = pl.from_arrow(table(batch.columns, names=batch.schema.names))  # without metadata, which may be broken
     assert isinstance(frame, pl.DataFrame)
-    for name, kind in frame.schema.items():
-        if kind.is_nested() or kind in (pl.Binary, pl.Object):
-            raise ValueError(f"{path}: column {name!r} holds {kind}; give numbers, text, dates or booleans.")
-    return frame
+    # Beyond these years there are no words for a date.
+    dates = pl.col(name for name, kind in frame.schema.items() if is_date(kind))
+    return frame.with_columns(pl.when(dates.dt.year().is_between(1, 9999)).then(dates))

@@ -8,7 +8,8 @@ from ganns.table.fitting import Fitted
 from ganns.table.scoring import MEASURES, share_error
 from ganns.table.wording import fixed, number, percent
 
-_POINTS = 1500  # rows that a chart shows at most
+_POINTS = 400  # rows that a chart shows at most; more hide one another
+_QUIET = "#8c8c84"
 
 
 def fit_page(fitted: Fitted, model: str, command: str) -> Page:
@@ -28,9 +29,7 @@ def fit_page(fitted: Fitted, model: str, command: str) -> Page:
         lead=_lead(fitted),
         facts=[
             Fact(first.noun, _plain(value, first.key), f"{_plain(without, first.key)} without looking at a row"),
-            Fact(
-                "NLL", fixed(fitted.scores["nll"], 1.0), f"{fixed(fitted.blind['nll'], 1.0)} without looking at a row"
-            ),
+            Fact("NLL", number(fitted.scores["nll"], 3), f"{number(fitted.blind['nll'], 3)} without looking at a row"),
             _trust(fitted),
             Fact("rows held out", f"{rows:,}", f"of {fitted.prepared.frame.height:,}; no part of the fit saw them"),
         ],
@@ -97,7 +96,7 @@ def _truth_chart(fitted: Fitted, command: str) -> Chart:
     base = alt.Chart(alt.NamedData("rows"))
     near = alt.Scale(zero=False, nice=True)
     x = alt.X("prediction:Q", title="prediction", scale=near)
-    bars = base.mark_rule(opacity=0.25).encode(x=x, y=alt.Y("lower:Q", title="truth", scale=near), y2="upper:Q")
+    bars = base.mark_rule(opacity=0.2).encode(x=x, y=alt.Y("lower:Q", title="truth", scale=near), y2="upper:Q")
     points = base.mark_circle(size=22, opacity=0.75).encode(
         x=x,
         y=alt.Y("truth:Q", scale=near),
@@ -106,14 +105,17 @@ def _truth_chart(fitted: Fitted, command: str) -> Chart:
             *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("truth", "prediction", "lower", "upper")),
         ],
     )
-    line: Any = [{"at": end([row["truth"] for row in rows])} for end in (min, max)]
+    line: Any = [{"at": end([row["prediction"] for row in rows])} for end in (min, max)]
     ends = alt.Chart(alt.InlineData(line))
-    diagonal = ends.mark_line(strokeDash=[4, 4], opacity=0.6).encode(x="at:Q", y="at:Q")
+    diagonal = ends.mark_line(strokeDash=[4, 4], color=_QUIET).encode(
+        x=alt.X("at:Q", scale=near), y=alt.Y("at:Q", scale=near)
+    )
+    shown = f" {len(rows):,} of the {len(fitted.held_out):,} rows held out are shown." if step > 1 else ""
     return Chart(
         spec=(bars + diagonal + points).properties(height=360),
         title="Truth against prediction",
         caption="Each point is a row held out; its line is the 90 % interval, which should hold nine points of ten. "
-        "On the dashed diagonal a prediction is exact.",
+        f"On the dashed diagonal a prediction is exact.{shown}",
         description=f"Scatter plot of {len(rows)} rows: predicted {fitted.prepared.target} against the truth.",
         data_rows=rows,
         command=command,
@@ -141,7 +143,9 @@ def _reliability_chart(fitted: Fitted, command: str) -> Chart:
     )
     line: Any = [{"at": lowest}, {"at": 1.0}]
     ends = alt.Chart(alt.InlineData(line))
-    diagonal = ends.mark_line(strokeDash=[4, 4], opacity=0.6).encode(x="at:Q", y="at:Q")
+    diagonal = ends.mark_line(strokeDash=[4, 4], color=_QUIET).encode(
+        x=alt.X("at:Q", scale=scale), y=alt.Y("at:Q", scale=scale)
+    )
     return Chart(
         spec=(diagonal + whiskers + points).properties(height=360),
         title="Is it right as often as it says?",
@@ -182,11 +186,17 @@ def _coverage(fitted: Fitted) -> Table:
 
 def _surprising(fitted: Fitted) -> Table:
     rows = [
-        [f"{each.row:,}", Cell(f"{each.percentile:.2f}", sort=each.percentile), each.truth, each.prediction, each.why]
+        [
+            Cell(f"{each.row:,}", sort=each.row),
+            Cell(f"{each.percentile:.2f}", sort=each.percentile),
+            each.truth,
+            each.prediction,
+            each.why,
+        ]
         for each in fitted.surprising
     ]
     columns = [
-        Column("Row"),
+        Column("Row", numeric=False),
         Column("Percentile", hint="Share of the rows fitted to that are less unusual"),
         Column("truth"),
         Column("prediction"),
@@ -197,12 +207,14 @@ def _surprising(fitted: Fitted) -> Table:
 
 
 def _columns(fitted: Fitted) -> Table:
-    rows = [[column.name, column.describe(), "with gaps" if column.gaps else ""] for column in fitted.prepared.columns]
+    rows: list[Any] = [
+        [column.name, column.describe() + ("; with gaps" if column.gaps else "")] for column in fitted.prepared.columns
+    ]
     rows += [
-        [Cell(column.name, faint=True), Cell(f"left out: {column.reason}", faint=True), ""]
+        [Cell(column.name, faint=True), Cell(f"left out: {column.reason}", faint=True)]
         for column in fitted.prepared.left_out
     ]
-    words = [Column("", numeric=False), Column("what it holds", numeric=False), Column("gaps", numeric=False)]
+    words = [Column("", numeric=False), Column("what it holds", numeric=False)]
     return Table(words, rows, f"What {fitted.prepared.target!r} is predicted from")
 
 

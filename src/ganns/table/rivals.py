@@ -35,7 +35,7 @@ class Method:
 
     Args:
         key: short name.
-        title: within a sentence, after "the".
+        title: what it is called.
         settings: to choose from by the NLL of rows held back.
         variance: of its activity priors; None: none.
         networks: that predict together.
@@ -53,6 +53,11 @@ class Method:
     def gann(self) -> bool:
         """Whether it is one of ours."""
         return self.variance is not None
+
+    @property
+    def name(self) -> str:
+        """Within a sentence."""
+        return self.title if self.key == "boosting" else f"the {self.title}"
 
 
 HEADS = {"regression": "variance", "classification": "classes"}
@@ -118,9 +123,10 @@ def of_networks(fleet: Fleet, *, dropout: bool) -> Candidate:
             return noisy(joined, rows, calibration)
         return sample(joined, rows, calibration.draws, gamma=0.0, seed=calibration.seed, dropout=True).squeeze(2)
 
-    head = fleet.recipe.head if fleet.recipe.task == "regression" else "mean"
+    if fleet.recipe.task == "classification":
+        return Candidate(draw, _as_they_are, _as_they_are, priors)
     units = scaling.target_scale, scaling.target_mean
-    return Candidate(draw, scaling.targets, lambda prediction: prediction.rescaled(*units), priors, head)
+    return Candidate(draw, scaling.targets, lambda prediction: prediction.rescaled(*units), priors, fleet.recipe.head)
 
 
 def of_boosting(
@@ -158,4 +164,8 @@ def of_boosting(
     def draw(x: Tensor, calibration: Calibration) -> Tensor:
         return outputs(next(answer for number, answer in enumerate(stages(x)) if number == best))
 
-    return Candidate(draw, lambda y: y, lambda prediction: prediction)
+    return Candidate(draw, _as_they_are, _as_they_are)
+
+
+def _as_they_are(given: Any) -> Any:
+    return given

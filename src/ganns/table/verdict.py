@@ -8,9 +8,12 @@ import numpy as np
 from ganns.table.comparing import Comparison
 from ganns.table.rivals import METHODS, Method
 from ganns.table.scoring import MEASURES, Measure
-from ganns.table.wording import fixed
+from ganns.table.wording import fixed, number, percent
 
 LEVEL = 0.05
+GANNS = tuple(method for method in METHODS if method.gann)
+RIVALS = tuple(method for method in METHODS if not method.gann)
+_TINY = 1e-5  # errors below would be rounded away
 _FEW = 5  # splits; below, hardly anything can be told apart
 
 
@@ -35,12 +38,28 @@ class Difference:
         """1 better, −1 worse, 0 not distinguishable."""
         return int(np.sign(self.gain)) if self.p < LEVEL else 0
 
+    def __str__(self) -> str:
+        return plus_minus(self.gain, self.error)
+
+
+def plus_minus(value: float, error: float, like: float | None = None) -> str:
+    """A number with its error, both with as many places as show two digits of the error, or of `like`.
+
+    >>> plus_minus(0.10862, 0.0312), plus_minus(-12.25, 31.4), plus_minus(1.234e-9, 0.5e-9)
+    ('0.109 ± 0.031', '−12 ± 31', '1.2e-09 ± 5e-10')
+    """
+    if 0 < error < _TINY:
+        return f"{value:.2g} ± {error:.2g}".replace("-", "−", int(value < 0))
+    places = 10 * (error if like is None else like)
+    return f"{fixed(value, places)} ± {fixed(error, places)}".replace("-", "−")
+
 
 def corrected_test(gains: np.ndarray, train: int, test: int) -> Difference:
     """The corrected resampled t-test of Nadeau and Bengio (2003), two-sided.
 
     Splits share training rows, so their differences are not independent: the variance of the mean of k of them is
-    taken as (1/k + n_test / n_train) s² instead of s² / k.
+    taken as (1/k + n_test / n_train) s² instead of s² / k. Where all k are the same there is no spread to hold them
+    against, and it is the sign test that decides.
 
     >>> corrected_test(np.array([1.0, 1.1, 0.9]), train=80, test=20).sign
     1
@@ -48,19 +67,38 @@ def corrected_test(gains: np.ndarray, train: int, test: int) -> Difference:
     from scipy.stats import t
 
     k = len(gains)
-    error = math.sqrt((1 / k + test / train) * gains.var(ddof=1))
-    limit = float(t.ppf(1 - LEVEL / 2, k - 1))
-    gain = float(gains.mean())
-    if error == 0:
-        return Difference(gain, 0.0, 1.0 if gain == 0 else 0.0, 0.0)
-    return Difference(gain, error, float(2 * t.sf(abs(gain) / error, k - 1)), limit * error)
+    gain, error = float(gains.mean()), math.sqrt((1 / k + test / train) * gains.var(ddof=1))
+    if np.ptp(gains) == 0:
+        return Difference(gain, 0.0, 2 * 0.5**k if gain else 1.0, 0.0)
+    return Difference(gain, error, float(2 * t.sf(abs(gain) / error, k - 1)), float(t.isf(LEVEL / 2, k - 1)) * error)
 
 
 def difference(comparison: Comparison, measure: Measure, method: str, other: str) -> Difference:
     """How much better a method is than another by a measure."""
+    return corrected_test(gains(comparison, measure, method, other), comparison.rows.train, comparison.rows.test)
+
+
+def gains(comparison: Comparison, measure: Measure, method: str, other: str) -> np.ndarray:
+    """How much better a method is than another by a measure, on each split."""
     sign = 1 if measure.higher_is_better else -1
-    gains = sign * (comparison.values(method, measure.key) - comparison.values(other, measure.key))
-    return corrected_test(gains, comparison.rows.train, comparison.rows.test)
+    return sign * (comparison.values(method, measure.key) - comparison.values(other, measure.key))
+
+
+def level(comparison: Comparison, measure: Measure, method: str) -> tuple[str, str]:
+    """A method's mean over splits, and that ± its standard deviation, with as many places as all methods get."""
+    spread = float(np.median([comparison.values(each.key, measure.key).std(ddof=1) for each in METHODS]))
+    values = comparison.values(method, measure.key)
+    words = plus_minus(float(values.mean()), float(values.std(ddof=1)), spread)
+    return words.partition(" ")[0], words
+
+
+def chance(p: float) -> str:
+    """A probability p of a test.
+
+    >>> chance(0.00004), chance(0.0312), chance(0.5)
+    ('< 0.001', '0.031', '0.50')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def headline(task: str) -> tuple[Measure, Measure]:
@@ -69,102 +107,109 @@ def headline(task: str) -> tuple[Measure, Measure]:
     return measures[0], measures[-1]
 
 
+def leader(comparison: Comparison, measure: Measure, methods: tuple[Method, ...] = METHODS) -> Method:
+    """Who has the best mean, whether or not others can be told apart from it."""
+    pick = max if measure.higher_is_better else min
+    return pick(methods, key=lambda method: comparison.values(method.key, measure.key).mean())
+
+
 def verdict(comparison: Comparison) -> list[str]:
     """Sentences, the most important one first."""
-    ganns = [method for method in METHODS if method.gann]
-    return [_worth(comparison), *(_against_plain(comparison, gann) for gann in ganns), *_caution(comparison)]
+    return [_worth(comparison), *(_against(comparison, gann) for gann in GANNS), _caution(comparison)]
 
 
 def _worth(comparison: Comparison) -> str:
-    """Whether a GaNN is worth it on this table."""
-    measures, rivals = headline(comparison.task), [method for method in METHODS if not method.gann]
-    contests = [(gann, measure) for gann in METHODS if gann.gann for measure in measures]
-    signs = {pair: {r.key: _sign(comparison, *pair, r) for r in rivals} for pair in contests}
-    wins = [pair for pair in contests if all(sign > 0 for sign in signs[pair].values())]
-    helps = [pair for pair in contests if signs[pair]["plain"] > 0]
-    best = _best(comparison, measures)
-    if wins:
-        gann, measure = wins[0]
-        return (
-            f"A GaNN is worth it on this table: the {gann.title} has a better {measure.noun} than every rival. {best}"
-        )
+    """Whether a GaNN is worth it on this table.
+
+    It is asked of each GaNN for each measure, so each answer needs a p that many times smaller (Bonferroni).
+    """
+    measures = headline(comparison.task)
+    asked = {(gann, measure): _against_rivals(comparison, gann, measure) for gann in GANNS for measure in measures}
+    average = _average(comparison, measures)
+
+    def sure(found: Difference) -> bool:
+        return found.sign > 0 and found.p < LEVEL / len(asked)
+
+    for (gann, measure), found in asked.items():
+        if all(sure(each) for each in found.values()):
+            better = f"the {gann.title} has a better {measure.noun} than every rival"
+            return f"A GaNN is worth it on this table: {better}. {average}"
+    helps = [pair for pair, found in asked.items() if found["plain"].sign > 0]
     if not helps:
-        return f"A GaNN is not worth it on this table: nothing shows that it is better than a plain network. {best}"
-    gann, measure = helps[0]
-    start = f"Priors help a network on this table: the {gann.title} has a better {measure.noun} than the plain network"
-    better = [r for r in rivals if any(signs[gann, m][r.key] < 0 for m in measures)]
+        return f"A GaNN is not worth it on this table: nothing shows that it is better than a plain network. {average}"
+    gann, measure = min(helps, key=lambda pair: asked[pair]["plain"].p)
+    against_plain = asked[gann, measure]["plain"]
+    it = f"the {gann.title} has a better {measure.noun} than the plain network"
+    if not sure(against_plain):
+        return (
+            f"Whether a GaNN is worth it on this table is not clear: {it} (p = {against_plain.p:.2f}), but one of "
+            f"{len(asked)} such comparisons comes out like this by chance on up to {percent(LEVEL / 2 * len(asked))} "
+            f"of tables. {average}"
+        )
+    better = [rival for rival in RIVALS if any(asked[gann, each][rival.key].sign < 0 for each in measures)]
     if better:
-        names = _joined([_the(rival) for rival in better])
-        return f"{start}; but {names} {_are(better)} better than it at something. {best}"
-    return f"{start}, and no rival is distinguishably better than it. {best}"
+        but = f"; but {_names(better)} better than it at something"
+    else:
+        but = ", and no rival is distinguishably better than it"
+    return f"Priors help a network on this table: {it}{but}. {average}"
 
 
-def _sign(comparison: Comparison, gann: Method, measure: Measure, rival: Method) -> int:
-    return difference(comparison, measure, gann.key, rival.key).sign
+def _against_rivals(comparison: Comparison, gann: Method, measure: Measure) -> dict[str, Difference]:
+    return {rival.key: difference(comparison, measure, gann.key, rival.key) for rival in RIVALS}
 
 
-def _best(comparison: Comparison, measures: tuple[Measure, Measure]) -> str:
+def _average(comparison: Comparison, measures: tuple[Measure, Measure]) -> str:
     """Who has the best mean."""
-    names = [_the(_leader(comparison, measure)) for measure in measures]
-    if names[0] == names[1]:
-        return f"On average {names[0]} is best at both measures."
-    return f"On average {names[0]} is best by {measures[0].noun}, {names[1]} by NLL."
+    first, last = (leader(comparison, measure).name for measure in measures)
+    if first == last:
+        return f"On average {first} is best at both {_short(measures[0])} and {_short(measures[1])}."
+    return f"On average {first} is best at {_short(measures[0])}, {last} at {_short(measures[1])}."
 
 
-def _leader(comparison: Comparison, measure: Measure) -> Method:
-    pick = max if measure.higher_is_better else min
-    return pick(METHODS, key=lambda method: comparison.values(method.key, measure.key).mean())
-
-
-def _against_plain(comparison: Comparison, gann: Method) -> str:
+def _against(comparison: Comparison, gann: Method) -> str:
     """One GaNN against the plain network, and who beats it."""
     parts, measures = [], headline(comparison.task)
     for measure in measures:
         found = difference(comparison, measure, gann.key, "plain")
-        noun = measure.title if measure.key == "nll" else measure.noun
-        amount = f"{fixed(abs(found.gain), found.error)} ± {fixed(found.error, found.error)}"
-        words = {1: f"better by {amount}", -1: f"worse by {amount}", 0: f"not distinguishable (difference {amount})"}
-        parts.append(f"its {noun} is {words[found.sign]}")
+        amount = f"by {plus_minus(abs(found.gain), found.error)}"
+        way = "worse" if found.gain < 0 else "better"
+        words = f"{way} {amount}" if found.sign else f"not distinguishable ({way} {amount})"
+        words = words if found.gain else "the same on average"
+        parts.append(f"its {_short(measure)} is {words}")
     sentence = f"The {gann.title} against the plain network: {'; '.join(parts)}."
-    rivals = [method for method in METHODS if not method.gann and method.key != "plain"]
-    both = [r for r in rivals if all(difference(comparison, m, r.key, gann.key).sign > 0 for m in measures)]
-    one = {
-        m: [r for r in rivals if r not in both and difference(comparison, m, r.key, gann.key).sign > 0]
-        for m in measures
-    }
+    others = [rival for rival in RIVALS if rival.key != "plain"]
+    beaten = {m: [r for r in others if difference(comparison, m, r.key, gann.key).sign > 0] for m in measures}
+    both = [rival for rival in others if all(rival in better for better in beaten.values())]
     if both:
-        sentence += f" {_capital(_joined([_the(r) for r in both]))} {_are(both)} better than it at both."
-    for measure, better in one.items():
-        if better:
-            noun = measure.title if measure.key == "nll" else measure.noun
-            sentence += f" {_capital(_joined([_the(r) for r in better]))} {_are(better)} better at {noun}."
+        sentence += f" {_capital(_names(both))} better than it at both."
+    for measure, better in beaten.items():
+        if one := [rival for rival in better if rival not in both]:
+            sentence += f" {_capital(_names(one))} better than it at {_short(measure)}."
     return sentence
 
 
-def _caution(comparison: Comparison) -> list[str]:
+def _caution(comparison: Comparison) -> str:
     """What so many splits can tell."""
-    measures = headline(comparison.task)
     limits = []
-    for measure in measures:
-        found = [difference(comparison, measure, gann.key, "plain").detectable for gann in METHODS if gann.gann]
-        noun = measure.title if measure.key == "nll" else measure.noun
-        limits.append(f"{fixed(float(np.median(found)), float(np.median(found)))} in {noun}")
-    words = f"With {comparison.splits} splits a difference below about {_joined(limits)} would not show"
+    for measure in headline(comparison.task):
+        found = [difference(comparison, measure, gann.key, "plain").detectable for gann in GANNS]
+        limits.append(f"{number(float(np.median(found)), 2)} in {_short(measure)}")
+    words = f"With {comparison.splits} splits a difference below about {' and '.join(limits)} would not show"
     few = comparison.splits < _FEW
-    return [f"{words}{'; so few splits can tell almost nothing, repeat with --splits 10' if few else ''}."]
+    return f"{words}{'; so few splits can tell almost nothing, repeat with --splits 10' if few else ''}."
 
 
-def _the(method: Method) -> str:
-    return method.title if method.key == "boosting" else f"the {method.title}"
+def _short(measure: Measure) -> str:
+    """A measure within a sentence that names several."""
+    return measure.title if measure.key == "nll" else measure.noun
 
 
-def _are(methods: list[Method]) -> str:
-    return "is" if len(methods) == 1 else "are"
+def _names(methods: list[Method]) -> str:
+    """Names and the verb that goes with so many."""
+    names = [method.name for method in methods]
+    words = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{words} {'is' if len(names) == 1 else 'are'}"
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _joined(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

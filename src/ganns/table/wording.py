@@ -26,7 +26,7 @@ def fixed(value: float, like: float) -> str:
     """
     if not math.isfinite(value):
         return "–"
-    places = 3 if not like else min(6, max(0, 2 - math.floor(math.log10(abs(like)))))
+    places = 3 if not like or not math.isfinite(like) else min(6, max(0, 2 - math.floor(math.log10(abs(like)))))
     return f"{value:,.{places}f}"
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -26,6 +26,7 @@ def check_place(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside the path, which takes its place in one move once it is complete."""
+    new_folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
@@ -35,8 +36,12 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    finally:
+    except BaseException:
         Path(name).unlink(missing_ok=True)
+        for folder in new_folders:
+            with suppress(OSError):  # somebody else put something there
+                folder.rmdir()
+        raise
 
 
 def write_frames(frames: Iterable[pl.DataFrame], path: Path | None, wrote: Callable[[pl.DataFrame], None]) -> None:

@@ -70,13 +70,46 @@
     return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
   };
 
+  // Letters of the longest entry of a chart's legends.
+  const longest = (spec) => {
+    const entries = [""];
+    JSON.stringify(spec, (key, value) => {
+      if (key === "color") entries.push(...(value?.scale?.domain ?? []));
+      return value;
+    });
+    return Math.max(...entries.map((entry) => String(entry).length));
+  };
+
+  // What a click on one legend singles out, every figure singles out that has it.
+  const chosen = {};
+  const link = (chart) => {
+    const field = JSON.stringify(chart.spec).match(/"picked_(\w+)"/)?.[1];
+    if (!field) return;
+    chart.signal = `picked_${field}_${field}_legend`;
+    const single = (other) => {
+      other.said = other.records.some((row) => row[field] === chosen[field]) ? chosen[field] : null;
+      other.view.signal(other.signal, other.said).runAsync();
+    };
+    if (chosen[field]) single(chart);
+    chart.view.addSignalListener(chart.signal, (_, value) => {
+      if (value === (chart.said ?? null)) return;
+      chart.said = chosen[field] = value;
+      charts.filter((other) => other !== chart && other.view && other.signal === chart.signal).forEach(single);
+    });
+  };
+
   const embed = async (chart, panel) => {
     const width = chart.figure.clientWidth;
     const spec = fit(chart.spec, width, panel);
     if (chart.records.length) spec.datasets = { ...spec.datasets, rows: chart.records.map((row) => ({ ...row })) };
     const config = theme();
     if (panel) config.header = { ...config.header, labelLimit: panel };
-    if (width < 560) config.legend = { ...config.legend, columns: Math.max(1, Math.floor((width - 100) / 160)) };
+    if (width < 560) {
+      const room = width - (panel && (spec.facet || spec.concat) ? 40 : 120);
+      config.legend = { ...config.legend, columns: Math.max(1, Math.floor(room / (7 * longest(spec) + 40))) };
+    }
+    const lists = (spec.params ?? []).filter((param) => param.bind?.input);
+    const kept = chart.view ? lists.map(({ name }) => [name, chart.view.signal(name)]) : [];
     chart.view?.finalize();
     chart.controls.replaceChildren();
     const { view } = await vegaEmbed(chart.plot, spec, {
@@ -84,6 +117,9 @@
       tooltip: { disableDefaultStyle: true },
     });
     chart.view = view;
+    for (const [name, value] of kept) view.signal(name, value);
+    await view.runAsync();
+    link(chart);
   };
 
   const draw = async (chart) => {
