@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganns.study import records, tables
-from ganns.study.claims import Claim, claims
 from ganns.study.commands import commands
 from ganns.study.formats import markdown
 from ganns.study.records import Record
+from ganns.study.report import claimed
 
 PAGE = Path(__file__).with_name("results.md")
 RECORDS = Path(__file__).with_name("records")
@@ -41,7 +41,7 @@ def page() -> str:
     found, missing = list(records.read_all(RECORDS)), records.read_missing(RECORDS)
     introduction, _, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
     parts = [introduction.strip(), _MARK, _made(found)]
-    parts += ["## The paper's claims, counted again", _claims(claims(found))]
+    parts += ["## The paper's claims, counted again", *(markdown(table).strip() for table in claimed(found))]
     parts += ["## Tables", *(markdown(table).strip() for table in tables.all_tables(found, missing))]
     return "\n\n".join(parts) + "\n"
 
@@ -60,15 +60,6 @@ def _made(found: Sequence[Record]) -> str:
         "```",
     ]
     return "\n".join([lines[0], "", *lines[1:]])
-
-
-def _claims(found: Sequence[Claim]) -> str:
-    rows = [
-        (f"“{claim.sentence}”", claim.measure, claim.paper or "not in a table", claim.ours, f"**{claim.verdict}**")
-        for claim in found
-    ]
-    heads = ("The paper says", "Counted", "Its own tables", "Here", "Verdict")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ("---",) * len(heads), *rows))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ganns.cli import main
-from ganns.study import datasets
+from ganns.study import datasets, runs
 from ganns.study.catalogue import DATASETS
 
 QUICK = ["--seeds", "1", "--epochs", "2", "--hidden", "8", "--device", "cpu"]
@@ -71,14 +71,30 @@ def test_random_data_stand_in_only_where_asked_for(tmp_path, capsys):
     assert "timed on random data: Airfoil is missing" in capsys.readouterr().err
 
 
-def test_tables_come_in_three_formats(capsys):
+def test_what_was_missing_and_is_there_now_is_forgotten(tmp_path, capsys):
+    (tmp_path / "data" / "yacht.npz").rename(tmp_path / "elsewhere.npz")
+    command = ["reproduce", "yacht", "--methods", "ann", *QUICK, "--out", "study"]
+    assert main(command) == 1
+    assert "skipped: Yacht is missing" in capsys.readouterr().err
+    (tmp_path / "elsewhere.npz").rename(tmp_path / "data" / "yacht.npz")
+    assert main(command) == 0
+    assert main(["tables", "study"]) == 0
+    assert "Yacht is missing" not in capsys.readouterr().out
+
+
+def test_tables_come_in_three_formats_with_the_claims(capsys):
     assert main(["reproduce", "yacht", "--methods", "ann,gann-sparse", *QUICK, "--out", "study"]) == 0
     capsys.readouterr()
+    assert main(["tables", "study"]) == 0
+    printed = capsys.readouterr().out
+    assert "| Yacht (2 of 5,000 epochs, layers of 8 units, 1 of 5 seeds) |" in printed
+    assert "| “The sparse architecture outperforms the ANN on nine out of ten datasets" in printed
     assert main(["tables", "study", "--format", "latex"]) == 0
     assert r"\toprule" in capsys.readouterr().out
     assert main(["tables", "study", "--format", "csv"]) == 0
     rows = list(csv.reader(capsys.readouterr().out.splitlines()))
     assert any(row and row[0].startswith("Yacht") for row in rows)
+    assert ["Table 1. The datasets, and how many rows of each were used here."] in rows
 
 
 def test_report_is_made_anew(tmp_path, capsys):
@@ -101,6 +117,27 @@ def test_fetching_what_is_there_says_where(capsys):
     assert "yacht.npz" in capsys.readouterr().out
 
 
+def test_fetching_goes_on_after_one_that_fails(tmp_path, capsys, monkeypatch):
+    def broken(name, listener):
+        raise {"yacht": ValueError, "airfoil": ConnectionError, "cifar100": ImportError}[name](f"no {name} today")
+
+    monkeypatch.setattr(datasets, "fetch", broken)
+    assert main(["datasets", "fetch", "yacht", "airfoil", "cifar100"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "yacht: no yacht today",
+        "airfoil: no airfoil today",
+        "cifar100: no cifar100 today",
+    ]
+
+
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["report"], ["tables"], ["datasets"]])
+def test_help_has_examples(command, capsys):
+    assert main([*command, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "Examples" in printed
+    assert re.search(rf" ganns {' '.join(command) or 'reproduce'}", printed.partition("Examples")[2])
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
@@ -108,8 +145,15 @@ def test_fetching_what_is_there_says_where(capsys):
         (["reproduce", "digit"], "did you mean digits?"),
         (["reproduce", "digits", "--all"], "not both"),
         (["reproduce", "digits", "--methods", "gan-sparse"], "did you mean gann-sparse"),
+        (["reproduce", "mnist"], "did you mean digits or fashion_mnist?"),
+        (["reproduce", "digits", "--methods", "boosting,varhead"], "boosting is for tables"),
         (["reproduce", "digits", "--hidden", "8,x"], "hidden='8,x'"),
+        (["reproduce", "digits", "--hidden", "8,0"], "hidden='8,0'"),
         (["reproduce", "digits", "--device", "abacus"], "device='abacus'"),
+        (["reproduce", "digits", "--device", "meta"], "device='meta'"),
+        (["reprodoce", "digits"], "Did you mean 'reproduce'?"),
+        (["reproduce", "digits", "--seeds", "0"], "seeds"),
+        (["datasets", "fetch", "yacht", "--all"], "not both"),
         (["reproduce", "digits", "--recipe", "old"], "paper"),
         (["report", "nowhere"], "no folder nowhere"),
         (["report", "data"], "no records"),
@@ -126,11 +170,14 @@ def test_wrong_input_is_one_sentence_and_two(command, sentence, tmp_path, capsys
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
-def test_a_unit_that_fails_is_named_and_gives_one(tmp_path, capsys):
-    command = ["reproduce", "yacht", "digits", "--methods", "ann", "--hidden", "0", *QUICK[:4], "--out", "study"]
-    assert main(command) == 1
+def test_a_unit_that_fails_is_named_and_gives_one(capsys, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("no\nluck")
+
+    monkeypatch.setattr(runs, "fit_fleet", fail)
+    assert main(["reproduce", "yacht", "digits", "--methods", "ann", *QUICK, "--out", "study"]) == 1
     said = capsys.readouterr().err
-    assert "failed: Yacht: ANN: ValueError: in_features=6" in said
+    assert "failed: Yacht: ANN: RuntimeError: no luck" in said
     assert "there are no records to report on" in said
 
 

@@ -67,6 +67,49 @@ def test_collapse_with_alpha(values, verdict):
     assert claim.verdict == verdict
 
 
+def sweep(dataset, style, **values):
+    """Records of a sweep that differ in one field of the recipe, with the given validation metrics."""
+    ((field, metrics),) = values.items()
+    found = []
+    for setting, metric in metrics.items():
+        one = record(dataset, "gann-sparse", style, seeds=1, **{field: setting})
+        found.append(replace(one, seeds=(replace(one.seeds[0], validation=metric),)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({0.0: 1.0, 0.1: 1.05, 0.5: 9.0, 1.0: 1.0}, "holds"),
+        ({0.0: 9.0, 0.1: 1.05, 0.5: 1.0, 1.0: 1.0}, "does not hold"),
+        ({0.0: 1.0, 0.1: 1.0, 0.5: float("nan"), 1.0: 1.0}, "holds"),
+        (dict.fromkeys((0.0, 1.0), float("nan")), "holds in part"),
+    ],
+    ids=["late", "early", "diverged", "all diverged"],
+)
+def test_of_errors_the_least_is_best(values, verdict):
+    assert found(sweep("airfoil", "sweep", alpha=values))["α is easy to tune. Only high v"].verdict == verdict
+
+
+def test_each_dataset_has_a_sweep_of_its_own():
+    cifar = sweep("cifar100", "sweep", alpha={0.1: 0.3, 1.0: 0.01})
+    digits = sweep("digits", "sweep", alpha={0.1: 0.98, 1.0: 0.97})
+    claim = found([*digits, *cifar])["α is easy to tune. Only high v"]
+    assert claim.ours == "CIFAR-100, α = 0.1: 0.300, 1: 0.010; Digits-MNIST, α = 0.1: 0.980, 1: 0.970"
+    assert claim.verdict == "holds in part"
+    assert found(cifar)["α is easy to tune. Only high v"].verdict == "holds"
+
+
+def test_the_lower_bound_matters_little_or_much():
+    start = "Performance turns out, within "
+    flat, steep = {0.1: 0.98, 1.0: 0.97}, {0.1: 0.98, 1.0: 0.5}
+    assert found(sweep("digits", "floors", floor=flat))[start].verdict == "holds"
+    assert found(sweep("digits", "floors", floor=steep))[start].verdict == "does not hold"
+    both = [*sweep("digits", "floors", floor=flat), *sweep("airfoil", "floors", floor=steep)]
+    assert found(both)[start].verdict == "holds in part"
+    assert found(sweep("digits", "floors", floor={0.5: 0.9}))[start].verdict == "cannot be told"
+
+
 def test_learning_later_is_seen_in_histories():
     def learning(method, series, mae):
         one = scored("airfoil", method, "mae", [mae])

@@ -56,6 +56,29 @@ def test_catalogue_is_the_papers_table():
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "rows", "epochs"),
+    [
+        ("airfoil", "table", 1503, 3000),
+        ("yacht", "table", 308, 5000),
+        ("utkface", "pictures", 23708, 120),
+        ("wine_regression", "table", 6497, 120),
+        ("year_prediction_msd", "table", 515345, 120),
+        ("cifar100", "pictures", 60000, 120),
+        ("digits", "pictures", 1797, 120),
+        ("fashion_mnist", "pictures", 70000, 120),
+        ("wine_classification", "table", 6497, 120),
+        ("tiny_imagenet", "pictures", 100000, 120),
+    ],
+)
+def test_rows_and_epochs_are_the_papers(name, kind, rows, epochs):
+    dataset = DATASETS[name]
+    assert (dataset.kind, dataset.rows, dataset.epochs) == (kind, rows, epochs)
+    assert dataset.licence
+    assert dataset.citation.authors
+    assert dataset.citation.title
+
+
 def test_downloads_have_names_of_their_own():
     files = {source.file: source for dataset in DATASETS.values() for source in dataset.sources}
     assert all(files[source.file] is source for dataset in DATASETS.values() for source in dataset.sources)

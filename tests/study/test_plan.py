@@ -7,7 +7,7 @@ import pytest
 
 from ganns.study import plan
 from ganns.study.catalogue import DATASETS
-from ganns.study.methods import METHODS
+from ganns.study.methods import METHODS, find
 
 
 def _jobs(name, **kwargs):
@@ -56,6 +56,31 @@ def test_classification_has_no_variance_head_and_boosting_is_for_tables():
 def test_numbers_can_be_chosen():
     (job,) = _jobs("digits", methods=["ann"], seeds=range(2), epochs=7, hidden=[8])
     assert (job.recipe.epochs, job.seeds, job.hidden, job.data) == (7, (0, 1), (8,), "data")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("gann", "gann-dense or gann-sparse or gann-sparse-d or gann-ensemble"),
+        ("ANN", "ann or ann-d or ann-wd or ann-wd-d"),
+        ("spars", "gann-sparse"),
+        ("zzz", "choose from gann-dense"),
+        ("", "choose from gann-dense"),
+    ],
+)
+def test_unknown_methods_are_answered_with_the_nearest(wrong, near):
+    with pytest.raises(ValueError, match=near):
+        find(wrong)
+
+
+def test_units_say_what_they_vary():
+    titles = [unit.title for unit in plan.units(_jobs("digits", style="search"), merge=False)]
+    assert titles[0] == "Digits-MNIST: ANN, raw, batches of 32"
+    (unit,) = plan.units(_jobs("digits", style="sweep", seeds=[0]), merge=True)
+    assert unit.title == "Digits-MNIST: GaNN-sparse, α = 0, 0.001, 0.01, 0.1, 0.3, 0.5, 1"
+    last = plan.units(_jobs("digits", style="floors"), merge=False)[-1]
+    assert last.title == "Digits-MNIST: GaNN-sparse, v = 2"
+    assert plan.units(_jobs("digits", methods=["ann"]), merge=False)[0].title == "Digits-MNIST: ANN"
 
 
 def test_every_difference_gives_a_record_of_its_own():

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from ganns.study import plan, pool, records, runs
 from ganns.study.catalogue import DATASETS
+from ganns.study.cluster import Ray
 from ganns.study.datasets import fingerprint, load
 from ganns.study.locks import locked
 
@@ -87,20 +89,40 @@ def test_processes_make_the_same_records_and_one_that_dies_is_replaced(tmp_path)
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'ganns[cluster]'"
 )
-@pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_ray_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
     unit = _unit(epochs=250)
-    settings, killed = _settings(tmp_path / "there"), threading.Event()
+    settings, killed = _settings(Path("there")), threading.Event()
     with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as short:  # sockets want a short path
         monkeypatch.setenv("RAY_TMPDIR", short)
-        _killer(unit, settings.folder, killed).start()
-        (outcome,) = _run([unit], pool.Ray(settings, "local", 1), settings)
+        _killer(unit, tmp_path / "there", killed).start()
+        (outcome,) = _run([unit], Ray(settings, "local", 1), settings)
     assert killed.is_set()
     assert outcome.failed is None
     assert _read(settings.folder) == _here([unit], tmp_path / "here")
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once():
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'ganns[cluster]'")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConnectionError, match=f"no Ray cluster answers at 127.0.0.1:{port}"):
+        Ray(_settings(Path("there")), f"127.0.0.1:{port}")
+
+
+def test_processes_that_are_interrupted_while_they_start_say_nothing(tmp_path, capfd):
+    settings = _settings(tmp_path)
+    workers = pool.Processes(settings, 2)
+    workers.start(_unit(epochs=100_000))
+    ((_, process),) = workers.running.values()
+    time.sleep(0.5)  # it is importing now
+    workers.stop()
+    assert not process.is_alive()
+    assert process.exitcode == 1
+    assert capfd.readouterr().err == ""
 
 
 class _Dying:

@@ -46,10 +46,11 @@ def test_half_a_file_is_never_seen(tmp_path, monkeypatch):
     assert (tmp_path / record.job.name).read_text() == before
 
 
-def test_reasons_are_kept_until_there_are_records(tmp_path):
+def test_reasons_are_kept_until_the_dataset_is_there(tmp_path):
     records.note_missing(tmp_path, {"yacht": "no yacht", "digits": "no digits"})
-    assert records.read_missing(tmp_path) == {"yacht": "no yacht", "digits": "no digits"}
+    records.note_missing(tmp_path, {"airfoil": "no airfoil"})
+    assert records.read_missing(tmp_path) == {"airfoil": "no airfoil", "digits": "no digits", "yacht": "no yacht"}
+    records.note_missing(tmp_path, {"yacht": "still no yacht"}, there=["digits", "airfoil"])
+    assert records.read_missing(tmp_path) == {"yacht": "still no yacht"}
     records.write(made_up.record("digits"), tmp_path)
-    records.note_missing(tmp_path, {})
-    assert records.read_missing(tmp_path) == {"yacht": "no yacht"}
     assert len(list(records.read_all(tmp_path))) == 1

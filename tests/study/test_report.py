@@ -50,6 +50,34 @@ def test_a_whole_study_in_a_browser(whole):
         assert widths(seen) == [375, 375]
 
 
+def _press(seen, figure, text=None):
+    """A click on an entry of a figure's legend, or into its empty corner."""
+    place = seen.locator(f"#{figure} svg" + (f" .role-legend-label text:text-is('{text}')" if text else "")).first
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    x, y = (box["width"] / 2, box["height"] / 2) if text else (box["width"] - 4, 4)
+    seen.mouse.click(box["x"] + x, box["y"] + y)
+
+
+def test_a_click_on_a_legend_singles_out_in_every_figure(whole):
+    marks = "[...document.querySelectorAll('#{} .role-mark path')]"
+    faint = f"{marks}.some((mark) => parseFloat(mark.getAttribute('opacity')) < 0.12)"
+    with opened(whole) as seen:
+        for figure, entry in (("first", "GaNN-sparse"), ("uncertainty-1", "GaNN-dense"), ("learning-1", "GaNN-sparse")):
+            assert not seen.evaluate(faint.format(figure))
+            _press(seen, figure, entry)
+            for other in ("first", "uncertainty-1", "learning-2", "surprise-3"):
+                seen.wait_for_function(faint.format(other))
+            _press(seen, figure)
+            for other in ("first", "uncertainty-1", "learning-2", "surprise-3"):
+                seen.wait_for_function(f"!{faint.format(other)}")
+        _press(seen, "uncertainty-1", "ANN")
+        seen.wait_for_function(faint.format("learning-1"))
+        assert not seen.evaluate(faint.format("first"))  # there is no ANN in it
+        assert not seen.evaluate(faint.format("surprise-1"))  # another legend
+        assert seen.complaints == []
+
+
 def test_figures_hold_their_rows_once_and_say_what_made_them(whole):
     html = whole.read_text()
     charts = [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', html, re.S)]
@@ -127,11 +155,13 @@ def test_curves_are_thinned_means_with_their_spread():
 
 
 def test_times_are_summed_by_dataset():
-    records = [record("airfoil", "ann", seeds=2), record("airfoil", "ensemble", seeds=2), record("digits", "ann")]
+    records = [record("airfoil", "ann", seeds=2), record("airfoil", "gann-dense", seeds=2), record("digits", "ann")]
     airfoil, digits = timings(records).data_rows
-    assert (airfoil["seconds"], airfoil["loop"], airfoil["trainings"]) == (27.5, 1800.0, 12)
+    assert (airfoil["seconds"], airfoil["loop"], airfoil["trainings"]) == (27.5, 1800.0, 4)
     assert airfoil["in words"] == "30 min in a loop, 65 × as long"
     assert digits["dataset"] == "Digits-MNIST"
+    slow = replace(records[0], timings={"train": 900.0, "evaluate": 100.0, "loop_seconds": 450.0})
+    assert timings([slow]).data_rows[0]["in words"] == "7.5 min in a loop, 0.5 × as long"
 
 
 def test_commands_name_what_is_not_as_usual():

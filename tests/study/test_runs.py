@@ -105,6 +105,20 @@ def test_records_that_are_there_are_left_alone(tmp_path, monkeypatch):
     assert runs.missing(units[0], tmp_path)
 
 
+def test_what_another_process_is_at_is_not_deleted(tmp_path):
+    (unit,) = _units("digits", ["ann"])
+    _run([unit], tmp_path)
+    checkpoint = tmp_path / runs.WORK / unit.name / "fleet.json"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    with locked(tmp_path / runs.WORK / f"{unit.name}.lock"):
+        runs.forget(unit, tmp_path)
+        assert checkpoint.exists()
+        assert not runs.missing(unit, tmp_path)
+    runs.forget(unit, tmp_path)
+    assert not checkpoint.exists()
+
+
 def test_a_locked_unit_is_left_to_its_owner(tmp_path):
     (unit,) = _units("digits", ["ann"])
     with locked(tmp_path / runs.WORK / f"{unit.name}.lock"):

@@ -12,7 +12,8 @@ from scipy import stats
 from ganns.page import Cell, Column, Table, render
 from ganns.page.blocks import Page, Section
 from ganns.page.rendering import cells
-from ganns.study.formats import FORMATS, comma_separated, latex, markdown
+from ganns.study.departures import departures
+from ganns.study.formats import FORMATS, comma_separated, latex, markdown, together
 from ganns.study.scores import Results, Score, paired_test
 from ganns.study.tables import all_tables
 
@@ -105,6 +106,8 @@ def test_absent_cells_say_why():
     found = table(records, "Table 2, regression. MAE", {"yacht": "put it there"})
     assert row(found, "Wine Regression")["GaNN-dense"].text == "not run"
     assert found.notes[-1] == "Not run: Yacht (data missing), YearPredictionMSD."
+    beyond = table([record("digits", "ensemble")], "Beyond the paper, classification. Accuracy")
+    assert beyond.notes[-1].endswith("GaNN-sparse, ANN, GaNN-sparse × 5, Gradient boosting (only for tables).")
     assert (
         row(table(records, "Beyond the paper, regression. MAE"), "UTKFace")["Gradient boosting"].text
         == "only for tables"
@@ -116,9 +119,22 @@ def test_absent_cells_say_why():
 
 
 def test_fewer_training_rows_than_published_are_shown():
-    found = table([record("tiny_imagenet", "ann"), record("digits", "ann")], "Table 2, classification. Accuracy")
+    records = [record(dataset, "ann", epochs=120) for dataset in ("tiny_imagenet", "digits")]
+    found = table(records, "Table 2, classification. Accuracy")
     assert row(found, "Tiny ImageNet")["Dataset"].note == "20,000 of 100,000 training rows"
     assert row(found, "Digits-MNIST")["Dataset"].note == ""
+
+
+def test_what_there_was_less_of_than_in_the_paper_is_said():
+    short = [record("airfoil", "ann", epochs=40, seeds=2), record("airfoil", "gann-dense", epochs=3000)]
+    note = row(table(short, "Table 2, regression. MAE"), "Airfoil")["Dataset"].note
+    assert note == "40 to 3,000 of 3,000 epochs, 2 to 5 of 5 seeds"
+    boosted = record("airfoil", "boosting")
+    boosted = replace(boosted, job=replace(boosted.job, hidden=()))
+    small = record("airfoil", "ann", "modern", epochs=200)
+    small = replace(small, job=replace(small.job, hidden=(64, 32)))
+    assert departures([boosted]) == []
+    assert departures([boosted, small]) == ["layers of 64-32 units"]
 
 
 def test_ganns_are_tested_against_the_ann():
@@ -202,6 +218,20 @@ def test_csv_has_numbers_at_full_precision():
         "Rows": "3",
     }
     assert second == {"Dataset": "x|y", "Score": "", "Score (printed)": "not run", "Rows": ""}
+
+
+def test_csv_loses_no_spread():
+    cells = ["a", Cell("1.05 ± 0.04", sort=1.0523), Cell("1,503", sort=1503)]
+    text = comma_separated(Table(["Name", "Score", "Rows"], [cells], "T"))
+    assert list(csv.DictReader(io.StringIO(text))) == [
+        {"Name": "a", "Score": "1.0523", "Score (printed)": "1.05 ± 0.04", "Rows": "1503"}
+    ]
+
+
+def test_tables_stand_one_after_another():
+    one = Table(["Name"], [["a"]], "First, of two")
+    assert together([one, one], "csv") == '"First, of two"\nName\na\n\n"First, of two"\nName\na'
+    assert together([one], "markdown") == markdown(one).strip()
 
 
 def test_all_tables_can_be_written_in_all_formats():

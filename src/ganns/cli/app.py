@@ -22,6 +22,8 @@ app = typer.Typer(
 
   ganns predict wine-model new.csv --out predictions.csv
 
+  ganns reproduce digits --seeds 2
+
 Exit codes: 0 done, 1 some of it failed, 2 wrong input, 130 interrupted.
 GANNS_DEBUG=1 shows where an error came from.""",
     no_args_is_help=True,

@@ -8,7 +8,19 @@ import typer
 from ganns.cli.app import STUDY, app
 
 _datasets = typer.Typer(invoke_without_command=True)
-app.add_typer(_datasets, name="datasets", rich_help_panel=STUDY, help="List the paper's datasets, or fetch one.")
+app.add_typer(
+    _datasets,
+    name="datasets",
+    rich_help_panel=STUDY,
+    help="List the paper's datasets, or fetch some.",
+    epilog="""[bold]Examples[/]
+
+  ganns datasets
+
+  ganns datasets fetch airfoil yacht
+
+  ganns datasets fetch --all""",
+)
 
 
 @_datasets.callback()
@@ -52,12 +64,14 @@ def fetch(
 
     if not names and not every:
         raise ValueError("name a dataset to fetch, or say --all; `ganns datasets` lists them.")
+    if names and every:
+        raise ValueError("give names or --all, not both.")
     failed = False
     for dataset in list(DATASETS.values()) if every else [find(name) for name in names or []]:
         try:
             with _Download(dataset.name) as bar:
                 print(f"{dataset.name}: {download(dataset.name, bar).path or 'in scikit-learn'}")
-        except (MissingDataset, OSError) as error:
+        except (MissingDataset, OSError, ValueError, ImportError) as error:
             print(f"{dataset.name}: {error}", file=sys.stderr)
             failed = True
     if failed:

@@ -79,7 +79,7 @@ def reproduce(
     from ganns.study.datasets import MissingDataset, fingerprint
     from ganns.study.methods import find as find_method
 
-    chosen = _names(names or [], every, recipe)
+    chosen, widths = _names(names or [], every, recipe), _widths(hidden)
     keys = [find_method(key.strip()).key for key in methods.split(",")] if methods else None
     settings = runs.Settings(out, _device(device))
     units: list[Unit] = []
@@ -100,11 +100,16 @@ def reproduce(
             methods=keys,
             seeds=range(seeds),
             epochs=epochs,
-            hidden=_widths(hidden),
+            hidden=widths,
         )
         units += plan.units(wanted, merge=settings.device.startswith("cuda"), synthetic=stands_in)
+    if not units and not reasons:
+        raise ValueError(
+            f"methods={methods!r}: none exists for {', '.join(dataset.name for dataset in chosen)}; boosting is for "
+            "tables, and variance heads are for regression."
+        )
     out.mkdir(parents=True, exist_ok=True)
-    records.note_missing(out, reasons)
+    records.note_missing(out, reasons, [dataset.name for dataset in chosen if dataset.name not in reasons])
     for reason in reasons.values():
         _say(f"{'timed on random data' if synthetic else 'skipped'}: {reason}")
     if fresh:
@@ -112,35 +117,49 @@ def reproduce(
             runs.forget(unit, out)
     failed = _run(units, settings, jobs, cluster)
     _report(out)
-    if failed:
+    if failed or not units:
         raise typer.Exit(1)
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command(
+    rich_help_panel=STUDY,
+    epilog="""[bold]Examples[/]
+
+  ganns report study
+
+  ganns report study --out page.html""",
+)
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder with records of `ganns reproduce`.")],
     out: Annotated[Path | None, typer.Option(help="The page.", show_default="report.html in the folder")] = None,
 ) -> None:
-    """Make one HTML page of the records in a folder."""
+    """Make one HTML page of the records in a folder; it needs no network."""
     from ganns.study.report import write
 
     print(write(_existing(folder), out))
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command(
+    rich_help_panel=STUDY,
+    epilog="""[bold]Examples[/]
+
+  ganns tables study
+
+  ganns tables study --format latex > tables.tex""",
+)
 def tables(
     folder: Annotated[Path, typer.Argument(help="Folder with records of `ganns reproduce`.")],
     form: Annotated[Format, typer.Option("--format", help="How to write them.")] = Format.markdown,
 ) -> None:
-    """Print the paper's tables from the records in a folder."""
+    """Print the paper's tables and its claims, counted again, from the records in a folder."""
     from ganns.study import formats, records
+    from ganns.study.report import claimed
     from ganns.study.tables import all_tables
 
     found = list(records.read_all(_existing(folder)))
     if not found:
-        raise ValueError(f"{folder} holds no records; make some with `ganns reproduce --out {folder}`.")
-    writers = {Format.markdown: formats.markdown, Format.latex: formats.latex, Format.csv: formats.comma_separated}
-    print("\n\n".join(writers[form](table).strip() for table in all_tables(found, records.read_missing(folder))))
+        raise ValueError(f"{folder} holds no records; make some with `ganns reproduce digits --out {folder}`.")
+    print(formats.together([*all_tables(found, records.read_missing(folder)), *claimed(found)], form.value))
 
 
 def _names(names: Sequence[str], every: bool, recipe: Style):
@@ -156,10 +175,10 @@ def _names(names: Sequence[str], every: bool, recipe: Style):
 
 
 def _widths(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"hidden={text!r}: give whole numbers with commas between them, such as 64,32.") from None
+    widths = tuple(int(part) for part in text.split(",") if part.strip().isdecimal())
+    if len(widths) != text.count(",") + 1 or min(widths) < 1:
+        raise ValueError(f"hidden={text!r}: give whole numbers above 0 with commas between them, such as 64,32.")
+    return widths
 
 
 def _device(name: str) -> str:
@@ -168,7 +187,7 @@ def _device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=name)
+        torch.zeros(1, device=name).item()
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device={name!r} cannot be used here: {str(error).splitlines()[0]}") from error
     return name
@@ -190,7 +209,9 @@ def _run(units: "Sequence[Unit]", settings: "Settings", jobs: int, cluster: str 
             with Board(todo) as board:
                 workers: Workers
                 if cluster:
-                    workers = pool.Ray(settings, cluster, jobs if jobs > 1 else None)
+                    from ganns.study.cluster import Ray
+
+                    workers = Ray(settings, cluster, jobs if jobs > 1 else None)
                 elif jobs > 1:
                     workers = pool.Processes(settings, jobs)
                 else:
@@ -226,7 +247,7 @@ def _report(folder: Path) -> None:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}; make one with `ganns reproduce --out {folder}`.")
+        raise ValueError(f"there is no folder {folder}; make one with `ganns reproduce digits --out {folder}`.")
     return folder
 
 

@@ -71,8 +71,10 @@ class Board:
         return sum(self.work[name] * share for name, share in self.shares.items()) / sum(self.work.values())
 
     def _left(self) -> str:
-        if self.share in (0.0, 1.0):
-            return "done" if self.share else "just begun"
+        if self.ended == len(self.shares):
+            return "done"
+        if self.share == 0:
+            return "just begun"
         return f"about {duration((time.monotonic() - self.started) * (1 / self.share - 1))} left"
 
     def _summary(self) -> str:

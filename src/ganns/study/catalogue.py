@@ -293,6 +293,7 @@ def find(name: str) -> Dataset:
     """
     if name in DATASETS:
         return DATASETS[name]
-    near = [key for key in DATASETS if name and name in key] or difflib.get_close_matches(name.lower(), DATASETS)
+    part, titles = name.lower(), {key: f"{key} {dataset.title.lower()}" for key, dataset in DATASETS.items()}
+    near = [key for key in titles if part and part in titles[key]] or difflib.get_close_matches(part, DATASETS)
     hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(DATASETS)}."
     raise ValueError(f"name={name!r} is not a dataset of the study; {hint}")

@@ -72,7 +72,7 @@ def learning(records: Iterable[Record], task: str) -> Chart | None:
     rows = [
         {"dataset": label(record), "method": METHODS[record.job.method].title, **row}
         for record in sorted(chosen, key=order)
-        for row in curve(record, series)
+        for row in curve(record, series if METHODS[record.job.method].variance else series[:2])
     ]
     if not rows:
         return None

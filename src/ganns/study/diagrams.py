@@ -60,9 +60,8 @@ def _against_the_diagonal(
         opacity=faded(picked),
         tooltip=["dataset:N", "method:N", alt.Tooltip(f"{x}:Q", format=".1%"), alt.Tooltip(f"{y}:Q", format=".1%")],
     )
-    return _small_multiples(
-        alt.layer(diagonal, lines).properties(height=170), rows, (picked, shown), caption, title, used
-    )
+    both = alt.layer(diagonal, lines.add_params(picked)).properties(height=170)
+    return _small_multiples(both, rows, (shown,), caption, title, used)
 
 
 def errors(records: Sequence[Record]) -> Chart | None:

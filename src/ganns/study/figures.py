@@ -8,6 +8,7 @@ from ganns.page.blocks import Chart
 from ganns.page.charts import altair, faded, legend
 from ganns.study.catalogue import DATASETS
 from ganns.study.commands import commands
+from ganns.study.costs import Cost, cost
 from ganns.study.methods import METHODS
 from ganns.study.paper import PRINTED
 from ganns.study.records import Record
@@ -54,16 +55,16 @@ def overview(results: Results) -> Chart | None:
         tooltip=["dataset:N", "method:N", "source:N", "score:N", "plain:N", alt.Tooltip("ratio:Q", format=".3f")],
     )
     paper = base.transform_filter(alt.datum.source == "in the paper").mark_tick(orient="vertical", size=15, thickness=2)
-    here = base.transform_filter(alt.datum.source == "here").mark_circle(size=80)
+    here = base.transform_filter(alt.datum.source == "here").mark_circle(size=80).add_params(picked)
     rule = alt.Chart(alt.NamedData("rows")).mark_rule(strokeDash=[2, 3], size=1).encode(x=alt.datum(1))
-    chart = alt.layer(rule, here, paper).add_params(picked).properties(height=36 * len(names))
+    chart = alt.layer(rule, here, paper).properties(height=36 * len(names))
     ours = [row for row in rows if row["source"] == "here"]
     won = sum(row["ratio"] < 1 for row in ours)
     return Chart(
         chart,
         "Mean absolute error (regression) or share of wrong classes (classification) of each GaNN, divided by the "
-        "plain network's on the same rows. Dots: here; ticks: the paper. A click on the legend "
-        "singles a method out.",
+        "plain network's on the same rows. Dots: here; ticks: the paper. A click on the legend singles a method out, "
+        "in this figure and in the others; a click beside it ends that.",
         f"Dot plot. Each row is a dataset; dots show each GaNN's error divided by the plain network's. {won} of "
         f"{len(ours)} dots from this study lie left of 1, where the GaNN is better.",
         rows,
@@ -121,9 +122,9 @@ def timings(records: Iterable[Record]) -> Chart | None:
     text = base.mark_text(align="left", dx=10).encode(x=far, text="in words:N")
     return Chart(
         alt.layer(bridge, dots, loops, text).properties(height=30 * len(rows)),
-        "Seconds for all trainings of a dataset with their evaluation, as they ran here (filled), and for the same "
-        "trainings one after another in a plain loop (hollow), extrapolated from measured steps on the same device and "
-        "without evaluation.",
+        "Seconds for all trainings of a dataset with their evaluation, as they ran here (filled; those of processes "
+        "side by side are added up), and for the same trainings one after another in a plain loop (hollow), "
+        "extrapolated from measured steps on the same device and without evaluation.",
         "Dot plot of seconds by dataset, measured and extrapolated, on a logarithmic scale.",
         rows,
         command(records),
@@ -134,29 +135,33 @@ def _times(records: Sequence[Record]) -> Iterator[Row]:
     for name, dataset in DATASETS.items():
         for synthetic in (False, True):
             own = [r for r in records if r.job.dataset == name and r.synthetic == synthetic]
-            if not own:
+            found = cost(own)
+            if not found.seconds:
                 continue
-            seconds = sum(r.timings.get("train", 0.0) + r.timings.get("evaluate", 0.0) for r in own)
-            loop = sum(r.timings.get("loop_seconds", 0.0) for r in own) or None
             yield {
                 "dataset": f"{dataset.title} (random data)" if synthetic else dataset.title,
-                "trainings": sum(len(r.seeds) * METHODS[r.job.method].size for r in own),
-                "seconds": seconds,
-                "loop": loop,
-                "in words": f"{duration(loop)} in a loop, {loop / seconds:.0f} × as long" if loop and seconds else "",
+                "trainings": found.trainings,
+                "seconds": found.seconds,
+                "loop": found.loop or None,
+                "in words": _compared(found),
             }
+
+
+def _compared(found: Cost) -> str:
+    if not (found.loop and found.seconds):
+        return ""
+    ratio = found.loop / found.seconds
+    return f"{duration(found.loop)} in a loop, {ratio:.{1 if ratio < 10 else 0}f} × as long"
 
 
 def duration(seconds: float) -> str:
     """For people.
 
-    >>> [duration(s) for s in (3.2, 150, 8000, 250000)]
-    ['3.2 s', '2.5 min', '2.2 h', '69 h']
+    >>> [duration(s) for s in (3.2, 150, 6300, 8000, 250000)]
+    ['3.2 s', '2.5 min', '105 min', '2.2 h', '69 h']
     """
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.2g} s"
+    unit, size = next(((unit, size) for unit, size in (("h", 3600), ("min", 60)) if seconds >= 2 * size), ("s", 1))
+    return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
 
 
 def colours(rows: Sequence[Row]) -> Any:

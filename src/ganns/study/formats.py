@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ganns.page.blocks import Cell, Table
 from ganns.page.rendering import cells, columns
@@ -63,28 +63,53 @@ def latex(table: Table) -> str:
 def comma_separated(table: Table) -> str:
     """Numbers at full precision; columns of numbers are followed by what the table prints, where that says more."""
     headings, rows = columns(table), [cells(row) for row in table.rows]
-    more = [
-        heading.numeric and any(_printed(row[i]) != row[i].text for row in rows) for i, heading in enumerate(headings)
-    ]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
+    more = [heading.numeric and not all(_bare(row[i]) for row in rows) for i, heading in enumerate(headings)]
+    lines = [
         [name for i, h in enumerate(headings) for name in ([h.title, f"{h.title} (printed)"] if more[i] else [h.title])]
-    )
+    ]
     for row in rows:
         line: list[str] = []
         for i, (cell, heading) in enumerate(zip(row, headings, strict=True)):
             number = _value(cell) if heading.numeric else _printed(cell)
             line += [number, _printed(cell)] if more[i] else [number]
-        writer.writerow(line)
-    return out.getvalue()
+        lines.append(line)
+    return "".join(f"{_row(line)}\n" for line in lines)
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 
 
+def together(tables: Iterable[Table], form: str) -> str:
+    """Tables one after another, with empty lines between them; before one of CSV stands its caption as a row.
+
+    Args:
+        tables: in their order.
+        form: a key of `FORMATS`.
+    """
+    texts = []
+    for table in tables:
+        caption = f"{_row([table.caption])}\n" if form == "csv" else ""
+        texts.append(caption + FORMATS[form](table).strip())
+    return "\n\n".join(texts)
+
+
 def _printed(cell: Cell) -> str:
     return f"{cell.text} ({_one_line(cell.note)})" if cell.note else cell.text
+
+
+def _row(fields: list[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(fields)
+    return out.getvalue()
+
+
+def _bare(cell: Cell) -> bool:
+    """Whether a cell is a number and nothing more, or empty."""
+    try:
+        float(cell.text.replace(",", "").replace("−", "-") or 0)
+    except ValueError:
+        return False
+    return not cell.note
 
 
 def _one_line(text: str) -> str:

@@ -69,6 +69,8 @@ def find(key: str) -> Method:
     """
     if key in METHODS:
         return METHODS[key]
-    near = difflib.get_close_matches(key.lower(), METHODS, cutoff=0.5)
+    start = key.lower()
+    near = [known for known in METHODS if start and known.startswith(start)]
+    near = near or difflib.get_close_matches(start, METHODS, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(METHODS)}."
     raise ValueError(f"method={key!r} is not a method of the study; {hint}")

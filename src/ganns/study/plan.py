@@ -44,8 +44,17 @@ class Unit:
     @property
     def title(self) -> str:
         """For people."""
-        methods = dict.fromkeys(METHODS[job.method].title for job in self.jobs)
-        return f"{DATASETS[self.jobs[0].dataset].title}: {', '.join(methods)}"
+        first, methods = self.jobs[0], dict.fromkeys(METHODS[job.method].title for job in self.jobs)
+        title = f"{DATASETS[first.dataset].title}: {', '.join(methods)}"
+        match first.style:
+            case "sweep":
+                return f"{title}, α = {', '.join(f'{job.recipe.alpha:g}' for job in self.jobs)}"
+            case "floors":
+                return f"{title}, v = {', '.join(f'{job.recipe.floor:g}' for job in self.jobs)}"
+            case "search":
+                return f"{title}, {first.recipe.features}, batches of {first.recipe.batch_size}"
+            case _:
+                return title
 
     @property
     def work(self) -> float:

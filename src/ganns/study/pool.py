@@ -1,4 +1,4 @@
-"""Running many units: in this process, in processes beside it, or on a Ray cluster. The records are the same.
+"""Running many units: in this process, in processes beside it, or on a cluster. The records are the same.
 
 All share one folder. A unit that another process has locked is left to it, and looked at again when nothing else is to
 do. A worker that dies is replaced, and its unit goes on from its checkpoint.
@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -25,8 +26,8 @@ from ganns.study.plan import Unit
 from ganns.study.runs import WORK, Settings, missing, run
 
 RETRIES = 3
-_LOOK = 0.5  # seconds
-_PATIENCE = 60.0  # for workers that save before they stop
+LOOK = 0.5  # seconds
+PATIENCE = 60.0  # for workers that save before they stop
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def run_all(units: Sequence[Unit], settings: Settings, workers: Workers, watcher
                 running.append(unit)
                 workers.start(unit)
             if not running:
-                time.sleep(_LOOK)
+                time.sleep(LOOK)
             for unit, answer in workers.answers():
                 running.remove(unit)
                 if isinstance(answer, Died):
@@ -153,14 +154,19 @@ class Processes:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_child, args=(unit, self.settings, theirs), daemon=True)
-        process.start()
+        resource_tracker.ensure_running()  # which unblocks signals where it starts
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: no Ctrl-C while it imports
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.running[ours] = unit, process
 
     def answers(self) -> list[tuple[Unit, Answer]]:
         """What processes have sent, or that they died."""
         found = []
-        for pipe in wait(list(self.running), _LOOK):
+        for pipe in wait(list(self.running), LOOK):
             unit, process = self.running.pop(pipe)  # type: ignore[arg-type]
             try:
                 answer = pipe.recv()  # type: ignore[union-attr]
@@ -177,7 +183,7 @@ class Processes:
         for process in processes:
             if process.pid and process.is_alive():
                 os.kill(process.pid, signal.SIGINT)
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + PATIENCE
         for process in processes:
             process.join(max(0.0, end - time.monotonic()))
             process.terminate()
@@ -189,70 +195,10 @@ def _child(unit: Unit, settings: Settings, pipe: Connection) -> None:
     os.setpgrp()
     torch.set_num_threads(1)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         pipe.send(attempt(unit, settings, Beacon(beacon(unit, settings.folder))))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(1)
-
-
-class Ray:
-    """A Ray cluster. All machines must see the folder of the records and that of the datasets under the same path.
-
-    Args:
-        settings: for all units.
-        address: of a running cluster; "local" starts one on this machine.
-        limit: how many units at a time; None: as many as the cluster has room for.
-    """
-
-    def __init__(self, settings: Settings, address: str, limit: int | None = None):
-        try:
-            import ray
-        except ImportError as error:
-            raise ImportError("--cluster needs Ray; pip install 'ganns[cluster]'.") from error
-        self.ray: Any = ray
-        self.settings = settings
-        local = address == "local"
-        ray.init(
-            address=address,
-            num_cpus=limit if local else None,
-            include_dashboard=False if local else None,
-            log_to_driver=False,
-            runtime_env={"env_vars": {n: os.environ[n] for n in ("GANNS_DATA", "OMP_NUM_THREADS") if n in os.environ}},
-        )
-        on_gpu = settings.device.startswith("cuda")
-        self.limit = limit or max(1, int(ray.cluster_resources().get("GPU" if on_gpu else "CPU", 1)))
-        self.task = ray.remote(num_cpus=1, num_gpus=int(on_gpu), max_retries=0)(_on_ray)
-        self.running: dict[Any, Unit] = {}
-
-    def start(self, unit: Unit) -> None:
-        """Hand it to the cluster."""
-        self.running[self.task.remote(unit, self.settings)] = unit
-
-    def answers(self) -> list[tuple[Unit, Answer]]:
-        """What tasks have returned, or that their worker died."""
-        if not self.running:
-            return []
-        ended, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=_LOOK)
-        return [(self.running.pop(task), self._answer(task)) for task in ended]
-
-    def _answer(self, task: Any) -> Answer:
-        try:
-            return self.ray.get(task)
-        except self.ray.exceptions.RayError as error:
-            return Died(f"with {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-
-    def stop(self) -> None:
-        """Cancel what runs, and leave the cluster."""
-        for task in self.running:
-            self.ray.cancel(task)
-        if self.running:
-            self.ray.wait(list(self.running), num_returns=len(self.running), timeout=_PATIENCE)
-        self.running.clear()
-        self.ray.shutdown()
-
-
-def _on_ray(unit: Unit, settings: Settings) -> bool | str:
-    torch.set_num_threads(1)
-    return attempt(unit, settings, Beacon(beacon(unit, settings.folder)))
 
 
 def beacon(unit: Unit, folder: Path) -> Path:

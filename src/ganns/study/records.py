@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ganns.files import write_atomically
 from ganns.recipes import Recipe
-from ganns.study.catalogue import DATASETS
 
 FORMAT = 1
 _MISSING = "missing"
@@ -136,14 +135,18 @@ def read_all(folder: Path) -> Iterator[Record]:
             yield read(path)
 
 
-def note_missing(folder: Path, reasons: Mapping[str, str]) -> None:
-    """Keep why datasets are left out, by name, so that tables can say it; datasets that are there now are forgotten."""
-    for name in DATASETS:
-        path = folder / _MISSING / f"{name}.txt"
-        if name in reasons:
-            write_atomically(path, reasons[name].encode())
-        elif next(folder.glob(f"{name}-*.json"), None):
-            path.unlink(missing_ok=True)
+def note_missing(folder: Path, reasons: Mapping[str, str], there: Iterable[str] = ()) -> None:
+    """Keep why datasets are left out, so that tables can say it, and forget it of those that are there now.
+
+    Args:
+        folder: of the records.
+        reasons: by name.
+        there: names of datasets that were found.
+    """
+    for name, reason in reasons.items():
+        write_atomically(folder / _MISSING / f"{name}.txt", reason.encode())
+    for name in there:
+        (folder / _MISSING / f"{name}.txt").unlink(missing_ok=True)
 
 
 def read_missing(folder: Path) -> dict[str, str]:

@@ -7,18 +7,21 @@ from pathlib import Path
 from ganns.page import Block, Cell, Chart, Code, Column, Fact, Page, Section, Table, Text, save
 from ganns.study import curves, diagrams, figures, tables
 from ganns.study.catalogue import DATASETS
+from ganns.study.cells import difference
 from ganns.study.claims import Claim, claims
 from ganns.study.commands import commands
-from ganns.study.duels import PAPER, duel, tables_of
-from ganns.study.methods import METHODS
+from ganns.study.costs import cost
+from ganns.study.departures import shortened
+from ganns.study.duels import PAPER, duel, significant, tables_of
 from ganns.study.records import Record, read_all, read_missing
-from ganns.study.scores import HEADLINE, Results
+from ganns.study.scores import HEADLINE, Results, swept
 
 NAME = "report.html"
 _MODERN = Text(
     [
         "What a practitioner would do today: AdamW, a cosine schedule, everything standardised, early stopping. The "
-        "paper's numbers beside ours are those of its own recipe."
+        "paper's numbers beside ours are those of its own recipe. Here every network decays its weights, so that ANN + "
+        "WD is ANN once more."
     ]
 )
 _MARKS = {"holds": 3, "holds in part": 2, "does not hold": 1, "cannot be told": 0}
@@ -35,7 +38,7 @@ def write(folder: str | Path, out: str | Path | None = None, missing: Mapping[st
     folder = Path(folder)
     records = list(read_all(folder))
     if not records:
-        raise ValueError(f"{folder} holds no records; make some with: ganns reproduce digits --out {folder}.")
+        raise ValueError(f"{folder} holds no records; make some with `ganns reproduce digits --out {folder}`.")
     reasons = read_missing(folder) if missing is None else missing
     return save(page(records, reasons), Path(out) if out else folder / NAME)
 
@@ -45,7 +48,7 @@ def page(records: Sequence[Record], missing: Mapping[str, str] | None = None) ->
     style = next((style for style in tables.STYLES if Results.of(records, style).cells), "paper")
     results = Results.of(records, style, missing)
     sections = [
-        Section("Claims", _claims(records), "claims"),
+        Section("Claims", claimed(records), "claims"),
         Section("Performance", tables.performance(results, style), "performance"),
         Section("Uncertainty", _uncertainty(results, style), "uncertainty"),
         Section("Learning", _learning(records, results), "learning"),
@@ -68,10 +71,12 @@ def page(records: Sequence[Record], missing: Mapping[str, str] | None = None) ->
 def _lead(records: Sequence[Record]) -> str:
     parts = []
     for style, words in tables.STYLES.items():
-        means = tables_of(Results.of(records, style)).performance
+        results = Results.of(records, style)
+        means = tables_of(results).performance
         found = {name: duel(means, f"gann-{name}", "ann") for name in ("sparse", "dense")}
         wins = [f"{name} GaNNs on {one.wins} of {one.datasets}" for name, one in found.items() if one.datasets]
-        parts += [f"With {words}: {' and '.join(wins)}."] if wins else []
+        cut = ", cut short" if any(map(shortened, results.cells.values())) else ""
+        parts += [f"With {words}{cut}: {' and '.join(wins)}."] if wins else []
     if parts:
         return " ".join(["On how many datasets is a GaNN better than the plain network of its shape?", *parts])
     names = ", ".join(
@@ -85,19 +90,22 @@ def _facts(records: Sequence[Record], results: Results, style: str) -> list[Fact
     for name, method in (("Sparse", "gann-sparse"), ("Dense", "gann-dense")):
         ours, paper = duel(means, method, "ann"), duel(PAPER.performance, method, "ann")
         if ours.datasets:
-            note = f"{ours.ties} tied; the paper: {paper.wins} of {paper.datasets}, {paper.ties} tied"
+            clear = significant(results, method, "ann").wins
+            note = f"{clear} with p < 0.05, {ours.ties} tied; the paper: {paper.wins} of {paper.datasets}"
             found.append(Fact(f"{name} GaNN better than ANN", f"{ours.wins} of {ours.datasets}", note))
     if distance := _distance(results):
         text, count = distance
-        note = f"median over {count} datasets, in units of the joint spread"
+        note = f"{'median over ' if count > 1 else 'on '}{_datasets(count)}, in units of the joint spread"
         found.append(Fact("Our ANN from the paper's", text, note))
-    real = [record for record in records if not record.synthetic]
-    seconds = sum(record.timings.get("train", 0.0) + record.timings.get("evaluate", 0.0) for record in real)
-    loop = sum(record.timings.get("loop_seconds", 0.0) for record in real)
-    if real:
-        note = f"a plain loop would take {figures.duration(loop)}" if loop else "trained and evaluated"
-        found.append(Fact(f"{_trainings(real):,} trainings took", figures.duration(seconds), note))
+    spent = cost(record for record in records if not record.synthetic)
+    if spent.seconds:
+        note = f"evaluated too; a plain loop would train for {figures.duration(spent.loop)}" if spent.loop else ""
+        found.append(Fact(f"{spent.trainings:,} trainings took", figures.duration(spent.seconds), note))
     return found
+
+
+def _datasets(count: int) -> str:
+    return f"{count} datasets" if count != 1 else "1 dataset"
 
 
 def _distance(results: Results) -> tuple[str, int] | None:
@@ -105,18 +113,21 @@ def _distance(results: Results) -> tuple[str, int] | None:
     for name in results.datasets:
         metric = HEADLINE[DATASETS[name].task]
         if (score := results.score(name, "ann", metric)) and score.values:
-            found = tables.difference(score, metric, name, "ann")
+            found = difference(score, metric, name, "ann")
             distances += [] if found is None else [abs(found)]
     return (f"{statistics.median(distances):.1f} σ", len(distances)) if distances else None
 
 
-def _claims(records: Sequence[Record]) -> list[Block]:
+def claimed(records: Sequence[Record]) -> list[Table]:
+    """The paper's claims, counted again; nothing where the records tell of none."""
     found = claims(records)
     if all(claim.verdict == "cannot be told" for claim in found):
         return []
     columns = [Column(title, numeric=False) for title in ("The paper says", "Its own tables", "Here", "Verdict")]
     told = [claim for claim in found if claim.verdict != "cannot be told"]
     held = sum(claim.verdict == "holds" for claim in told)
+    results = Results.of(records, "paper")
+    cut = any(map(shortened, results.cells.values()))
     return [
         Table(
             columns,
@@ -124,8 +135,9 @@ def _claims(records: Sequence[Record]) -> list[Block]:
             f"Of the paper's {len(found)} claims that can be counted, {len(told)} can be told from these records; "
             f"{held} of those hold.",
             [
-                "Counted in the paper's own recipe. Small: what is counted. A tie is a tie in the digits that the "
-                "paper prints."
+                f"Counted on {_datasets(len(results.datasets))} of the paper's {len(DATASETS)}, run by its own "
+                f"recipe{', cut short where tables say so' if cut else ''}. After each sentence: what is counted. A "
+                "tie is a tie in the digits that the paper prints."
             ],
         )
     ]
@@ -149,9 +161,7 @@ def _uncertainty(results: Results, style: str) -> list[Block]:
 def _learning(records: Sequence[Record], results: Results) -> list[Block]:
     charts = [curves.learning(results.cells.values(), task) for task in HEADLINE]
     for style, field, symbol in (("sweep", "alpha", "α"), ("floors", "floor", "v")):
-        swept = [record for record in records if record.job.style == style and not record.synthetic]
-        for name in dict.fromkeys(record.job.dataset for record in swept):
-            charts.append(curves.sweep([record for record in swept if record.job.dataset == name], field, symbol))
+        charts += [curves.sweep(own, field, symbol) for own in swept(records, style, field).values()]
     return _present(charts)
 
 
@@ -171,11 +181,12 @@ def _modern(records: Sequence[Record], style: str, missing: Mapping[str, str] | 
 
 
 def _time(records: Sequence[Record]) -> list[Block]:
-    notes = Text(
-        ["Random data of a dataset's shape stood in where it says so: its time means something, nothing else does."]
-    )
-    chart = figures.timings(records)
-    return [*([notes] if any(record.synthetic for record in records) else []), *_present([chart])]
+    notes = []
+    if any(record.synthetic for record in records):
+        notes.append("Random data of a dataset's shape stood in where it says so: its time counts, nothing else does.")
+    if any(record.timings.get("resumed") for record in records):
+        notes.append("Some trainings were interrupted and went on later: their time before that is left out.")
+    return [*([Text(notes)] if notes else []), *_present([figures.timings(records)])]
 
 
 def _data(records: Sequence[Record], missing: Mapping[str, str]) -> list[Block]:
@@ -192,10 +203,6 @@ def _present(blocks: Iterable[Chart | Table | None]) -> list[Block]:
 
 def _minute(date: str) -> str:
     return date[:16].replace("T", " ")
-
-
-def _trainings(records: Iterable[Record]) -> int:
-    return sum(len(record.seeds) * METHODS[record.job.method].size for record in records)
 
 
 def _footer(records: Sequence[Record]) -> list[str]:

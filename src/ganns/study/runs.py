@@ -106,10 +106,13 @@ def run(unit: Unit, settings: Settings, listener: Listener | None = None) -> boo
 
 
 def forget(unit: Unit, folder: Path) -> None:
-    """Delete the unit's records and checkpoint, so that it is made anew."""
-    shutil.rmtree(folder / WORK / unit.name, ignore_errors=True)
-    for job in unit.jobs:
-        (folder / job.name).unlink(missing_ok=True)
+    """Delete the unit's records and checkpoint, so that it is made anew; unless another process is at it."""
+    work = folder / WORK / unit.name
+    with locked(work.with_suffix(".lock")) as mine:
+        if mine:
+            shutil.rmtree(work, ignore_errors=True)
+            for job in unit.jobs:
+                (folder / job.name).unlink(missing_ok=True)
 
 
 def _trained(unit: Unit, settings: Settings, work: Path, listener: Listener | None) -> list[Record]:

@@ -2,12 +2,16 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from scipy.special import stdtr
 
+from ganns.study.catalogue import DATASETS
 from ganns.study.records import Record
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,10 @@ class Results:
 
     @classmethod
     def of(cls, records: Iterable[Record], style: str, missing: Mapping[str, str] | None = None) -> "Results":
-        """Of records for one cell the one with most seeds counts, then the youngest; synthetic data never do."""
-        found: dict[tuple[str, str], Record] = {}
-        aside = 0
-        for record in records:
-            if record.synthetic or record.job.style != style:
-                continue
-            key = (record.job.dataset, record.job.method)
-            aside += key in found
-            found[key] = max(found[key], record, key=_weight) if key in found else record
-        return cls(found, aside, missing or {})
+        """Of records for one cell one counts, see `chosen`; synthetic data never do."""
+        own = [record for record in records if record.job.style == style and not record.synthetic]
+        found = chosen(own, lambda record: (record.job.dataset, record.job.method))
+        return cls(found, len(own) - len(found), missing or {})
 
     @property
     def datasets(self) -> set[str]:
@@ -107,6 +105,29 @@ class Results:
         found = {key: self.score(*key, metric, variant) for key in self.cells}
         digits = METRICS[metric].digits
         return {key: round(score.mean, digits) for key, score in found.items() if score and score.values}
+
+
+def chosen(records: Iterable[Record], key: Callable[[Record], Key]) -> dict[Key, Record]:
+    """Of the records with one key the one with most seeds counts, then the youngest."""
+    found: dict[Key, Record] = {}
+    for record in records:
+        name = key(record)
+        found[name] = max(found[name], record, key=_weight) if name in found else record
+    return found
+
+
+def swept(records: Iterable[Record], style: str, field: str) -> dict[str, list[Record]]:
+    """The records of a sweep over a field of the recipe by dataset, one for each value, from the least to the greatest.
+
+    Args:
+        records: of any style; those on synthetic data do not count.
+        style: of the sweep.
+        field: of the recipe.
+    """
+    own = [record for record in records if record.job.style == style and not record.synthetic]
+    found = chosen(own, lambda record: (record.job.dataset, getattr(record.job.recipe, field)))
+    by_dataset = {name: [found[key] for key in sorted(found) if key[0] == name] for name in DATASETS}
+    return {name: one for name, one in by_dataset.items() if one}
 
 
 def paired_test(ours: Score, theirs: Score) -> tuple[float, float] | None:

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ganns.page.blocks import Cell, Column, Table
-from ganns.study.catalogue import DATASETS, Dataset
+from ganns.study.catalogue import DATASETS, Citation, Dataset
+from ganns.study.cells import best_in_bold, cell, signed
+from ganns.study.departures import departures
 from ganns.study.methods import METHODS
-from ganns.study.paper import PRINTED, Printed
+from ganns.study.paper import PRINTED
 from ganns.study.plan import exists, recipe_for
 from ganns.study.records import Record
-from ganns.study.scores import HEADLINE, METRICS, Metric, Results, Score, paired_test
+from ganns.study.scores import HEADLINE, METRICS, Metric, Results, Score, chosen, paired_test
 
 STYLES = {"paper": "the paper's recipe", "modern": "a modern recipe"}
 _PERFORMANCE = {
@@ -45,8 +47,8 @@ _REFERENCES = ("gann-sparse", "ann", "gann-ensemble", "ensemble", "boosting")
 _GANNS = ("gann-dense", "gann-sparse", "gann-sparse-d")
 _VARIANTS = {"raw": "as trained (γ = 1)", "calibrated": "calibrated on validation rows"}
 _BESIDE = (
-    "Small: the paper's number as it prints it, and Δ, ours minus the paper's in units of spread: the root of the two "
-    "squared standard deviations added, ours alone where the paper prints none."
+    "In each cell ours, then the paper's number as it prints it, and Δ, ours minus the paper's in units of spread: the "
+    "root of the two squared standard deviations added, ours alone where the paper prints none."
 )
 _VARIANCE_HEAD = (
     "For regression the paper's columns with dropout are networks with a variance head; the plain ones stand beside "
@@ -79,7 +81,7 @@ def datasets(records: Sequence[Record], missing: Mapping[str, str]) -> Table:
         "Features",
         Column("Epochs", hint="the paper's"),
         Column("Rows used here", hint="training + validation + test"),
-        Column("Licence", numeric=False),
+        Column("Licence, and whom to cite", numeric=False),
     ]
     reasons = [f"{DATASETS[name].title}: {reason}" for name, reason in missing.items() if name in DATASETS]
     return Table(columns, rows, "Table 1. The datasets, and how many rows of each were used here.", reasons)
@@ -134,9 +136,11 @@ def settings(records: Sequence[Record]) -> list[Table]:
     for task, key in HEADLINE.items():
         own = [r for r in records if r.job.style == "search" and r.job.recipe.task == task and not r.synthetic]
         tried = sorted({_setting(record) for record in own})
-        scores = {(r.job.dataset, _setting(r)): Score({s.seed: s.raw[key] for s in r.seeds}) for r in own}
-        names = [name for name in DATASETS if any(name == dataset for dataset, _ in scores)]
-        rows = [_settings_row(name, {each: scores.get((name, each)) for each in tried}, METRICS[key]) for name in names]
+        grid = chosen(own, lambda record: (record.job.dataset, _setting(record)))
+        rows = []
+        for name in DATASETS:
+            if tries := {setting: record for (dataset, setting), record in grid.items() if dataset == name}:
+                rows.append(_settings_row(name, tries, tried, METRICS[key]))
         columns = [Column(f"{scale}, {size}") for scale, size in tried]
         caption = (
             f"What the paper does not state, {task}. {METRICS[key].title} of the plain network by the scale of its "
@@ -148,14 +152,17 @@ def settings(records: Sequence[Record]) -> list[Table]:
     return found
 
 
-def _settings_row(dataset: str, scores: Mapping[tuple[str, int], Score | None], metric: Metric) -> list[Cell | str]:
+def _settings_row(
+    dataset: str, records: Mapping[tuple[str, int], Record], tried: Sequence[tuple[str, int]], metric: Metric
+) -> list[Cell | str]:
     """One dataset, with the mean nearest to the paper's in bold."""
     printed, used = PRINTED[metric.key][dataset, "ann"], recipe_for(DATASETS[dataset], "paper")
-    far = {each: abs(score.mean - printed.mean) for each, score in scores.items() if score and score.values}
+    scores = {each: Score({s.seed: s.raw[metric.key] for s in record.seeds}) for each, record in records.items()}
+    far = {each: abs(score.mean - printed.mean) for each, score in scores.items() if score.values}
     nearest = min(far, key=far.__getitem__, default=None)
-    cells = {each: _cell(score, printed, metric, "not run") for each, score in scores.items()}
-    bold = [replace(cell, bold=each == nearest) for each, cell in cells.items()]
-    return [DATASETS[dataset].title, *bold, f"{used.features}, {used.batch_size}"]
+    filled = {each: cell(scores.get(each), printed, metric, "not run") for each in tried}
+    bold = [replace(one, bold=each == nearest) for each, one in filled.items()]
+    return [_named(dataset, list(records.values())), *bold, f"{used.features}, {used.batch_size}"]
 
 
 def _setting(record: Record) -> tuple[str, int]:
@@ -178,8 +185,12 @@ def _dataset_row(dataset: Dataset, records: Sequence[Record], missing: bool) -> 
         dataset.features,
         dataset.epochs,
         used,
-        dataset.licence,
+        Cell(dataset.licence, note=_cited(dataset.citation)),
     ]
+
+
+def _cited(citation: Citation) -> str:
+    return f"{citation.authors}, {citation.year}" + (f", doi:{citation.doi}" if citation.doi else "")
 
 
 def _scores(
@@ -199,65 +210,26 @@ def _scores(
     shown = [m for m in methods if any(grid[n, m] for n in names)]
     if not shown:
         return []
-    rows = [
-        [_heading(results, name), *(_cell(grid[name, m], printed.get((name, m)), metric, _why(name, m)) for m in shown)]
-        for name in names
-    ]
-    for row in rows:
-        row[1:] = _best_in_bold(row[1:], metric)
+    rows = []
+    for name in names:
+        filled = [cell(grid[name, m], printed.get((name, m)), metric, _why(name, m)) for m in shown]
+        rows.append([_heading(results, name), *best_in_bold(filled, metric)])
     columns = [Column("Dataset", numeric=False), *(Column(METHODS[method].title) for method in shown)]
     notes = [*([_BESIDE] if beside else []), *notes, *_absent(results, task, methods, shown), *_aside(results)]
     return [Table(columns, rows, caption, notes)]
 
 
 def _heading(results: Results, dataset: str) -> Cell:
-    """The dataset's name; with row counts where fewer training rows than published were at hand."""
-    rows = next(record.rows for (name, _), record in results.cells.items() if name == dataset)
-    published, used = rows.get("published_train"), rows["train"] + rows["validation"]
-    note = f"{used:,} of {published:,} training rows" if published else ""
-    return Cell(DATASETS[dataset].title, note=note)
+    return _named(dataset, [record for (name, _), record in results.cells.items() if name == dataset])
+
+
+def _named(dataset: str, records: Sequence[Record]) -> Cell:
+    """The dataset's name, and below it what there was less of than in the paper."""
+    return Cell(DATASETS[dataset].title, note=", ".join(departures(records)))
 
 
 def _why(dataset: str, method: str) -> str:
     return "not run" if exists(METHODS[method], DATASETS[dataset]) else "only for tables"
-
-
-def _cell(score: Score | None, printed: Printed | None, metric: Metric, why: str) -> Cell:
-    """Our number, and below it the paper's with the difference between them; or why there is none."""
-    note = printed.text if printed else ""
-    if score is None or not score.values:
-        return Cell(why if score is None else "diverged", sort=math.nan, note=note, faint=True)
-    text = _number(score.mean, metric.digits)
-    text += f" ± {_number(score.std, metric.digits)}" if math.isfinite(score.std) else ""
-    if printed and (distance := _distance(score, printed)) is not None:
-        note += f"\nΔ {_signed(distance, 1)}"
-    lost = len(score.by_seed) - len(score.values)
-    note += f"\n{lost} of {len(score.by_seed)} diverged" if lost else ""
-    seeds = ", ".join(f"seed {seed}: {value:.5g}" for seed, value in score.by_seed.items())
-    return Cell(text, sort=score.mean, note=note.strip(), title=seeds)
-
-
-def difference(score: Score, metric: str, dataset: str, method: str) -> float | None:
-    """Ours minus the paper's in units of spread; None where the paper has no number or nothing spreads."""
-    printed = PRINTED[metric].get((dataset, method))
-    return _distance(score, printed) if printed else None
-
-
-def _distance(score: Score, printed: Printed) -> float | None:
-    """Where the paper prints no standard deviation ours counts alone."""
-    spread = math.hypot(score.std, printed.std or 0.0)
-    return (score.mean - printed.mean) / spread if spread > 0 else None
-
-
-def _best_in_bold(cells: Sequence[Cell], metric: Metric) -> list[Cell]:
-    """The best of a row, and what prints the same."""
-    values = [round(c.sort, metric.digits) if isinstance(c.sort, float) else math.nan for c in cells]
-    present = [value for value in values if math.isfinite(value)]
-    best = max((metric.sign * value for value in present), default=math.nan) if len(present) > 1 else math.nan
-    return [
-        Cell(c.text, c.sort, metric.sign * value == best, c.note, c.title, c.faint)
-        for c, value in zip(cells, values, strict=True)
-    ]
 
 
 def _tested(results: Results, task: str, metric: Metric, style: str) -> list[Table]:
@@ -288,7 +260,7 @@ def _test(ours: Score | None, theirs: Score, metric: Metric) -> Cell:
         return Cell("no test", sort=math.nan, faint=True, title="fewer than two shared seeds, or equal differences")
     change, p = tested
     note = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return Cell(_signed(change, metric.digits), change, p < 0.05 and change * metric.sign > 0, note)
+    return Cell(signed(change, metric.digits), change, p < 0.05 and change * metric.sign > 0, note)
 
 
 def _absent(results: Results, task: str, methods: Sequence[str], shown: Sequence[str]) -> list[str]:
@@ -298,7 +270,9 @@ def _absent(results: Results, task: str, methods: Sequence[str], shown: Sequence
         for name, dataset in DATASETS.items()
         if dataset.task == task and name not in results.datasets
     ]
-    absent += [METHODS[method].title for method in methods if method not in shown]
+    run = [DATASETS[name] for name in results.datasets if DATASETS[name].task == task]
+    for method in (METHODS[key] for key in methods if key not in shown):
+        absent.append(method.title if any(exists(method, one) for one in run) else f"{method.title} (only for tables)")
     return [f"Not run: {', '.join(absent)}."] if absent else []
 
 
@@ -306,11 +280,3 @@ def _aside(results: Results) -> list[str]:
     if not results.aside:
         return []
     return [f"{results.aside} older or smaller records of the same cells were left aside."]
-
-
-def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if abs(value) < 1e4 else f"{value:.2g}"
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
