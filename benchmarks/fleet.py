@@ -48,8 +48,9 @@ def fleet(variance: str | None, features: int, count: int, device: str, steps: i
     rows = check_rows(*data(features, steps), chosen, torch.float32)
     splits = divide(len(rows.x), chosen, members)
     rows = rows.to(torch.device(device))
+    scaled = scalings(rows, chosen, members, splits, torch.float32)
     shape = Shape(features, 1, tuple(hidden), variance)
-    group = Group(shape, chosen, members, rows, splits, scalings(rows, chosen, members, splits), torch.float32)
+    group = Group(shape, chosen, members, rows, splits, scaled, torch.float32)
 
     def run():
         for _ in range(steps):
@@ -88,15 +89,20 @@ def loop(features: int, count: int, device: str, steps: int, epochs: int = 1, hi
     return lambda: [one() for _ in range(count)]
 
 
-def weights(features: int) -> int:
-    """Numbers in the matrices of one plain network."""
-    widths = [features, *HIDDEN, 1]
-    return sum(i * o for i, o in pairwise(widths))
+def weights(features: int, hidden=HIDDEN, kind: str = "plain") -> int:
+    """Numbers in the matrices of one network; W and K of dense priors are among them."""
+    first, *others = (i * o for i, o in pairwise((features, *hidden)))
+    return hidden[-1] + (2 * first + 3 * sum(others) if kind == "dense" else first + sum(others))
 
 
-def flops(features: int) -> int:
-    """Of the matrix products in a step of one plain network; the first layer needs no gradient of its input."""
-    return 2 * BATCH * (3 * weights(features) - features * HIDDEN[0])
+def work(features: int, hidden=HIDDEN, kind: str = "plain") -> dict[str, float]:
+    """Of the matrix products in a step of one network, and of moving its weights three times.
+
+    Forwards, by the weight and by the input; the first layer needs no gradient of its input.
+    """
+    numbers = weights(features, hidden, kind)
+    unneeded = features * hidden[0] * (2 if kind == "dense" else 1)
+    return {"gigaflops": 2e-9 * BATCH * (3 * numbers - unneeded), "gigabytes": 3e-9 * 4 * numbers}
 
 
 def copy_bandwidth() -> float:
@@ -128,17 +134,18 @@ def on_gpu() -> dict:
             }
             seconds = {name: [t / steps for t in times] for name, times in measure(kinds, rounds=5).items()}
             rows = compare(f"a step, {count} members, {features} inputs", seconds)
-            floor = count * weights(features) * 4 * 3 / bandwidth
             for name, row in rows.items():
+                row |= {unit: count * amount for unit, amount in work(features, kind=name).items()}
+                floor = 1e9 * row["gigabytes"] / bandwidth
                 row |= {
                     "floor_ms": 1e3 * floor,
                     "over_floor": row["ms"] / (1e3 * floor),
-                    "gigaflops": count * flops(features) / 1e9,
                     "eager_loop_ms": 1e3 * eager,
                     "faster_than_loop": 1e3 * eager * count / row["ms"],
                 }
                 print(
-                    f"{name}: {row['over_floor']:.2f} x the floor of {1e6 * floor:.0f} µs; a member's share is "
+                    f"{name}: {row['gigaflops']:.1f} GFLOP, {row['gigabytes']:.3f} GB, {row['over_floor']:.2f} x the "
+                    f"floor of {1e6 * floor:.0f} µs; a member's share is "
                     f"{row['faster_than_loop']:.0f} x faster than a plain eager step of {1e6 * eager:.0f} µs"
                 )
             results[f"{count} members, {features} inputs"] = rows
@@ -157,8 +164,11 @@ def on_cpu() -> dict:
             "sparse fleet": fleet("sparse", features, 5, "cpu", steps, hidden),
         }
         rows = compare(f"five members, {features} inputs, hidden {hidden}", measure(contestants, rounds=5))
+        for row in rows.values():  # of five members in all steps, evaluations not counted
+            row |= {unit: 5 * 2 * steps * amount for unit, amount in work(features, hidden).items()}
         for name in ("plain fleet", "sparse fleet"):
-            print(f"{name}: {1 / rows[name]['ratio']:.2f} x as fast as the plain loop")
+            speed = rows[name]["gigaflops"] / (1e-3 * rows[name]["ms"])
+            print(f"{name}: {1 / rows[name]['ratio']:.2f} x as fast as the plain loop, {speed:.0f} GFLOP a second")
         results[f"{features} inputs, hidden {hidden}"] = rows
     return results
 

@@ -370,7 +370,7 @@ def test_few_rows_suffice(rows: int):
         ({"hidden": ()}, "there must be a hidden one"),
         ({"hidden": 8}, "hidden=8: give the units of each layer, such as"),
         ({"variance": "sparce"}, "variance='sparce'"),
-        ({"dropout": 1.0}, "dropout=1.0: give a number a probability"),
+        ({"dropout": 1.0}, "dropout=1.0: give a probability"),
         ({"validation_fraction": 1.5}, "validation_fraction=1.5: give a share between 0 and 1"),
         ({"validation_fraction": 0.001}, "validation_fraction=0.001 leaves 500 of 500 samples for training"),
         ({"learning_rate": 1e30}, "learning_rate=1e.30: every network diverged at once; use a smaller rate"),

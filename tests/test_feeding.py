@@ -21,7 +21,7 @@ def prepared(x, y, recipe=RECIPE, members=TWO):
     members = [member.resolved(recipe) for member in members]
     rows = check_rows(x, y, recipe, torch.float64)
     splits = divide(len(rows.x), recipe, members)
-    scaled = scalings(rows, recipe, members, splits)
+    scaled = scalings(rows, recipe, members, splits, torch.float64)
     return Feed(rows, splits, scaled, kernels(False)), splits, scaled
 
 
@@ -57,6 +57,15 @@ def test_pictures_become_numbers(features, wanted):
     assert got.shape == (2, 2, 4)
     assert (got == wanted).all()
     assert labels.tolist() == [[1, 0], [1, 0]]
+
+
+def test_columns_side_by_side_become_rows():
+    """What a data frame gives lies column after column in memory."""
+    x, y = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 3))), np.ones((2, 40)).T
+    rows = check_rows(x, y, RECIPE, torch.float64)
+    assert_allclose(rows.x, x)
+    assert rows.x.is_contiguous()
+    assert rows.y.is_contiguous()
 
 
 def test_members_of_one_split_share_a_scaling():

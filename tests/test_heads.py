@@ -48,6 +48,9 @@ def test_metrics_are_in_the_targets_units():
     assert_close(Variance().metrics(twice, y, scale), Mean().metrics(output, y, scale))
     output, y = example(Classes())
     assert_close(Classes().metrics(output, y, scale), (output.argmax(-1) == y).double())
+    broken = output.detach().clone()
+    broken[1, 2, 0] = torch.nan
+    assert Classes().metrics(broken, y, scale).isnan().nonzero().tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(("name", "head"), [("mean", Mean()), ("variance", Variance(0.3)), ("classes", Classes())])

@@ -155,11 +155,17 @@ def test_charts_are_drawn_without_any_request(path):
 
 def test_the_list_above_a_chart_changes_it(path):
     line = "#first path[aria-roledescription='line mark'][aria-label$='kind: {}']"
+    label = "document.querySelector('#first svg text')?.getAttribute('fill')"
     with opened(path) as seen:
         assert seen.locator(line.format("a")).count() == 1
         seen.locator("#first select").select_option("b")
         seen.wait_for_selector(line.format("b"), state="attached")
         assert seen.locator(line.format("a")).count() == 0
+        before = seen.evaluate(label)
+        seen.locator("#theme").click()
+        seen.wait_for_function(f"{label} !== {before!r}")
+        seen.wait_for_selector(line.format("b"), state="attached")
+        assert seen.locator("#first select").input_value() == "b"
 
 
 def test_headings_sort_by_click_and_by_keyboard(path):

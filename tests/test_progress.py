@@ -2,8 +2,9 @@ import io
 import math
 
 import pytest
+import torch
 
-from ganns import progress
+from ganns import Recipe, fit_fleet, progress
 from ganns.progress import Clock, Display, Progress, describe
 
 HALFWAY = Progress(
@@ -44,6 +45,18 @@ def test_the_display_is_quiet_elsewhere(capsys):
     with Display("5 members") as display:
         display(HALFWAY)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_fleet_that_tells_a_listener_leaves_the_terminal_to_it(monkeypatch):
+    monkeypatch.setattr("sys.stderr", Terminal())
+    told = []
+    recipe = Recipe(task="regression", head="mean", optimizer="sgd", learning_rate=0.1, epochs=1, batch_size=4)
+    x = torch.randn(20, 2)
+    fit_fleet(x, x[:, 0], recipe, hidden=(2,), device="cpu", progress=told.append)
+    assert progress.sys.stderr.getvalue() == ""
+    assert told[-1].share == 1
+    fit_fleet(x, x[:, 0], recipe, hidden=(2,), device="cpu", progress=True)
+    assert "1 members" in progress.sys.stderr.getvalue()
 
 
 def test_the_time_left_is_unknown_before_the_first_look():

@@ -47,6 +47,8 @@ def test_a_recipe_survives_json(recipe):
 def test_unknown_fields_of_json_are_named():
     with pytest.raises(ValueError, match="a recipe has no momentum; it has alpha, "):
         Recipe.from_json('{"momentum": 0.9}')
+    with pytest.raises(ValueError, match="a recipe is a JSON object"):
+        Recipe.from_json("[1, 2]")
 
 
 @pytest.mark.parametrize(
@@ -55,13 +57,22 @@ def test_unknown_fields_of_json_are_named():
         {"task": "rank"}, {"head": "classes"}, {"optimizer": "lion"}, {"schedule": "linear"}, {"features": "scaled"},
         {"split": (0.5, 0.5)}, {"split": (0.5, 0.6, -0.1)}, {"split": (1.0, 0.0, 0.0)}, {"epochs": 0},
         {"batch_size": 1.5}, {"patience": 0}, {"clip_norm": 0.0}, {"beta": 2.0}, {"alpha": -1.0}, {"floor": 0.0},
-        {"learning_rate": float("nan")}, {"dropout": 1.0}, {"weight_decay": -1e-4},
+        {"learning_rate": float("nan")}, {"dropout": 1.0}, {"weight_decay": -1e-4}, {"learning_rate": None},
+        {"learning_rate": "0.1"}, {"epochs": None}, {"epochs": True}, {"batch_size": None}, {"split": ("a", "b", "c")},
+        {"split": (float("nan"), 0.5, 0.5)}, {"beta": "half"}, {"clip_norm": float("inf")},
     ],
 )  # fmt: skip
 def test_wrong_recipes_are_named(change):
     ((name, value),) = change.items()
     with pytest.raises(ValueError, match=rf"{name}={re.escape(repr(value))}"):
         replace(Recipe.paper("regression"), **change)
+
+
+def test_numpys_numbers_become_pythons():
+    recipe = replace(Recipe.modern("regression"), alpha=np.float32(0.5), epochs=np.int64(7))
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    members = [Member(seed=seed, alpha=alpha) for seed, alpha in zip(np.arange(2), np.ones(2, np.float32), strict=True)]
+    assert [type(value) for value in (recipe.epochs, members[1].seed, members[1].alpha)] == [int, int, float]
 
 
 def test_labels_have_no_scale():
@@ -78,7 +89,7 @@ def test_members_take_the_recipes_numbers_where_they_have_none():
     assert Member(seed=4, split=1).resolved(recipe).split == 1
 
 
-@pytest.mark.parametrize("change", [{"seed": -1}, {"split": 0.5}, {"alpha": -0.1}, {"dropout": 1.5}])
+@pytest.mark.parametrize("change", [{"seed": -1}, {"seed": 2**63}, {"split": 0.5}, {"alpha": -0.1}, {"dropout": 1.5}])
 def test_wrong_members_are_named(change):
     ((name, value),) = change.items()
     with pytest.raises(ValueError, match=f"{name}={value}"):

@@ -121,3 +121,22 @@ def test_steps_are_those_of_autograd(variance, head, optimizer, dropout, decay, 
             )
         torch.testing.assert_close(losses.base[member], base)
         torch.testing.assert_close(losses.norm[member], norm)
+
+
+def test_dropout_drops_each_unit_as_often_as_asked_and_independently():
+    """Of members, steps, layers, rows and units; what stays is scaled so that its mean is the same."""
+    activity = torch.ones(3, 100, 100, dtype=torch.float64)
+    probability, key = _column((0.0, 0.3, 0.3)), _column((5, 5, 6), torch.int64)
+    seen = {
+        (step, depth): kernels.drop(activity, key, torch.tensor([step]), depth, probability)
+        for step in (0, 1, 7)
+        for depth in (0, 1)
+    }
+    for dropped, factor in seen.values():
+        assert torch.equal(dropped, factor)
+        assert (dropped[0] == 1).all()
+        assert set(dropped[1:].unique().tolist()) == {0.0, 1 / 0.7}
+        assert (dropped[1:] == 0).double().mean((1, 2)).sub(0.3).abs().max() < 4 * (0.3 * 0.7 / 10_000) ** 0.5
+        assert (dropped[1:] == 0).double().mean(1).sub(0.3).abs().max() < 5 * (0.3 * 0.7 / 100) ** 0.5
+    masks = torch.cat([(dropped[1:] == 0).flatten(1) for dropped, _ in seen.values()]).double()
+    assert torch.corrcoef(masks).fill_diagonal_(0).abs().max() < 5 / 100

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from torch.testing import assert_close
 
 import ganns
 from ganns import Member, Recipe, fit_fleet
+from ganns.stacked import Shape, initial_state
 
 REGRESSION = Recipe(
     task="regression", head="mean", optimizer="sgd", learning_rate=0.05, epochs=5, batch_size=12, clip_norm=1.0
@@ -62,13 +64,61 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("variance", "recipe"), METHODS)
+PAPER, MODERN = (
+    {
+        "mean": make("regression"),
+        "variance": replace(make("regression"), head="variance", learning_rate=0.01),
+        "beta": replace(make("regression"), head="variance", beta=0.5, learning_rate=0.01),
+        "classes": make("classification"),
+    }
+    for make in (Recipe.paper, Recipe.modern)
+)
+RECIPES = [
+    pytest.param(variance, replace(recipe, epochs=5, batch_size=12, step_epoch=3, warmup_epochs=1), id=name)
+    for variance in (None, "constant", "sparse", "dense")
+    for name, recipe in {
+        f"{variance}-paper-mean-dropout-decay": Recipe.paper("regression", weight_decay=True, dropout=True),
+        f"{variance}-paper-variance-dropout": replace(PAPER["variance"], dropout=0.1),
+        f"{variance}-paper-beta-decay": replace(PAPER["beta"], weight_decay=1e-4),
+        f"{variance}-paper-classes-decay": replace(PAPER["classes"], weight_decay=1e-4),
+        f"{variance}-modern-mean": MODERN["mean"],
+        f"{variance}-modern-variance": MODERN["variance"],
+        f"{variance}-modern-beta-dropout": replace(MODERN["beta"], dropout=0.1),
+        f"{variance}-modern-classes-dropout": replace(MODERN["classes"], dropout=0.3),
+    }.items()
+]
+
+
+@pytest.mark.parametrize(("variance", "recipe"), METHODS + RECIPES)
 def test_a_fleet_equals_its_members(variance, recipe):
+    recipe = replace(recipe, epochs=5)  # of ten steps
     together = fit(recipe, MEMBERS, variance=variance)
     for member, training in zip(MEMBERS, together.trainings, strict=True):
         (alone,) = fit(recipe, [member], variance=variance).trainings
-        assert len(training.history["base"]) == recipe.epochs
+        assert len(training.history["base"]) == 5
+        assert np.isfinite(training.history["base"]).all()
         assert_same_training(training, alone, 1e-10)
+
+
+@pytest.mark.parametrize("variance", [None, "sparse", "dense"])
+@pytest.mark.parametrize("change", [{"dropout": 0.4}, {"weight_decay": 0.1}, {"dropout": 0.4, "weight_decay": 0.1}])
+def test_what_only_one_member_has_does_not_change_the_others(variance, change):
+    fleet = fit(REGRESSION, [Member(seed=1), Member(seed=2, **change), Member(seed=3)], variance=variance)
+    plain = fit(REGRESSION, [Member(seed=2)], variance=variance).trainings[0]
+    assert fleet.history[1]["base"][-1] != plain.history["base"][-1]
+    for place, member in enumerate((Member(seed=1), Member(seed=2, **change), Member(seed=3))):
+        assert_same_training(fleet.trainings[place], fit(REGRESSION, [member], variance=variance).trainings[0], 1e-10)
+
+
+def test_a_member_does_not_depend_on_its_company():
+    """In another order, with others and under another name of its split, it starts and ends the same."""
+    shuffled = [Member(seed=9, alpha=3.0), MEMBERS[2], MEMBERS[0], replace(MEMBERS[1], split=1)]
+    one, other = fit(REGRESSION, MEMBERS), fit(REGRESSION, shuffled)
+    for mine, theirs in ((0, 2), (1, 3), (2, 1)):
+        first, second = one.trainings[mine], other.trainings[theirs]
+        assert_same_training(first, second, 1e-10)
+        for part, same in zip(first.split, second.split, strict=True):
+            np.testing.assert_array_equal(part, same)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -86,33 +136,63 @@ def test_a_gpu_gives_the_same(variance, recipe, compiled):
                 assert_close(values, other.parameters[name].cpu().double(), rtol=1e-4, atol=1e-4, msg=lambda m: m)
 
 
-def test_training_is_that_of_an_ordinary_loop():
-    """The same splits, order of rows and schedule, written as anybody would, with autograd and PyTorch's SGD."""
-    recipe = replace(REGRESSION, epochs=4, schedule="step", step_epoch=2, weight_decay=1e-3)
-    fleet = fit(recipe, [Member(seed=3)])
-    training = fleet.trainings[0]
+def stepped(net):
+    """SGD, and its rate in each of forty steps: divided by ten after twenty."""
+    return torch.optim.SGD(net.parameters(), 0.05, weight_decay=1e-3), [0.05] * 20 + [0.005] * 20
+
+
+def warmed(net):
+    """AdamW, and its rate in each of forty steps: a rise over ten of them, and half a cosine."""
+    rates = [0.01 * (step + 1) / 10 for step in range(10)]
+    rates += [0.005 * (1 + np.cos(np.pi * step / 30)) for step in range(30)]
+    return torch.optim.AdamW(net.parameters(), 0.01, weight_decay=0.1), rates
+
+
+LOOPS = {
+    "sgd": (replace(REGRESSION, schedule="step", step_epoch=2, weight_decay=1e-3), stepped),
+    "adamw": (
+        replace(
+            CLASSES, optimizer="adamw", learning_rate=0.01, schedule="cosine", warmup_epochs=1, weight_decay=0.1
+        ),
+        warmed,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variance", ["sparse", "dense"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_training_is_that_of_an_ordinary_loop(name, variance):
+    """The same splits, order of rows and schedule, written as anybody would, with autograd and PyTorch's optimizers."""
+    recipe, optimize = LOOPS[name]
+    training = fit(replace(recipe, epochs=4), [Member(seed=3)], variance=variance).trainings[0]
     x, y = table(recipe)
-    x, y = training.scaling.features(x), y.unsqueeze(1)
+    regression = recipe.task == "regression"
+    x, y = training.scaling.features(x), y.unsqueeze(1) if regression else y
     torch.manual_seed(3)
-    net = ganns.GaussianMLP(5, 1, (40, 30, 20)).double()
-    optimizer = torch.optim.SGD(net.parameters(), 0.05, weight_decay=1e-3)
-    best, best_state, losses = float("inf"), {}, []
+    net = ganns.GaussianMLP(5, 1 if regression else 3, (40, 30, 20), variance).double()
+    optimizer, rates = optimize(net)
+    best, best_state, seen = float("-inf"), {}, []
     for epoch in range(4):
-        optimizer.param_groups[0]["lr"] = 0.05 if epoch < 2 else 0.005
         for rows in order_of_rows(training.split.train, seed=3, epoch=epoch).split(12):
+            optimizer.param_groups[0]["lr"] = rates[len(seen)]
             output, states = ganns.trace(net, x[rows])
-            base = nn.functional.mse_loss(output, y[rows])
+            base = (
+                nn.functional.mse_loss(output, y[rows]) if regression else nn.functional.cross_entropy(output, y[rows])
+            )
+            inner = ganns.inner_loss(states)
             optimizer.zero_grad()
-            ganns.total_loss(base, ganns.inner_loss(states), 1.0).backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            ganns.total_loss(base, inner, 1.0).backward()
+            norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
-            losses.append(base.item())
+            seen.append([base.item(), inner.item(), (base / inner).abs().item(), norm.item()])
         with torch.no_grad():
-            error = (net(x) - y)[training.split.validation].abs().mean().item()
-        if error < best:
-            best, best_state = error, {name: p.clone() for name, p in net.state_dict().items()}
-    np.testing.assert_allclose(training.history["base"], np.reshape(losses, (4, 10)).mean(1), rtol=1e-6)
-    assert training.best_metric == pytest.approx(best)
+            output, truth = net(x)[training.split.validation], y[training.split.validation]
+            good = -(output - truth).abs().mean() if regression else (output.argmax(1) == truth).double().mean()
+        if good.item() > best:
+            best, best_state = good.item(), {name: p.clone() for name, p in net.state_dict().items()}
+    for series, values in zip(("base", "inner", "coefficient", "norm"), np.transpose(seen), strict=True):
+        np.testing.assert_allclose(training.history[series], values.reshape(4, 10).mean(1), rtol=1e-6, err_msg=series)
+    assert training.best_metric == pytest.approx(abs(best))
     for name, values in training.parameters.items():
         assert_close(values, best_state[name], rtol=1e-6, atol=1e-8)
 
@@ -143,18 +223,27 @@ def test_a_member_is_an_ordinary_network():
     prediction = fleet[2](training.scaling.features(x[rows])).squeeze(1)
     assert (prediction - y[rows]).abs().mean().item() == pytest.approx(training.best_metric)
     assert len(fleet[1:3]) == 2
+    before = torch.random.get_rng_state()
+    assert isinstance(fleet[0], ganns.GaussianMLP)
+    assert torch.equal(before, torch.random.get_rng_state())
     plain = fit(REGRESSION, [Member()], variance=None)[0]
     assert type(plain) is nn.Sequential
     assert not [key for key in plain.state_dict() if "prior" in key]
 
 
-def test_a_member_that_diverges_is_left_alone():
-    wild = Member(seed=5, learning_rate=1e18)
-    recipe = replace(REGRESSION, clip_norm=None, learning_rate=1e-3)
+@pytest.mark.parametrize(("rate", "good"), [(0.3, 1), (1e18, 0)])  # breaks after one good epoch, or at once
+def test_a_member_that_diverges_is_left_alone(rate, good):
+    wild = Member(seed=5, learning_rate=rate)
+    recipe = replace(REGRESSION, clip_norm=None, learning_rate=1e-3, schedule="cosine", warmup_epochs=8, epochs=12)
     fleet = fit(recipe, [Member(seed=1), wild, Member(seed=2)])
     lost = fleet.trainings[1]
-    assert lost.diverged == len(lost.history["base"]) <= 5
-    assert all(values.isfinite().all() for values in lost.parameters.values())
+    assert (lost.diverged, lost.best_epoch) == (good + 1, good)
+    assert len(lost.history["base"]) == lost.diverged
+    assert not np.isfinite(lost.history["base"][-1])
+    kept = fit(replace(recipe, epochs=1), [wild]).trainings[0].parameters if good else initial_state(fleet.shape, 5)
+    for name, values in lost.parameters.items():
+        assert_close(values, kept[name].double(), rtol=1e-10, atol=1e-10)
+    assert fleet[1](lost.scaling.features(table(recipe)[0])).isfinite().all()
     for place, seed in ((0, 1), (2, 2)):
         (alone,) = fit(recipe, [Member(seed=seed)]).trainings
         assert_same_training(fleet.trainings[place], alone, 1e-10)
@@ -171,6 +260,8 @@ def test_members_stop_early_each_in_its_own_time():
         assert training.best_epoch == metric.argmin() + 1
         assert training.best_metric == pytest.approx(metric.min())
         assert length == 40 or length == training.best_epoch + 3
+    for place in (np.argmin(lengths), np.argmax(lengths)):
+        assert_same_training(fleet.trainings[place], fit(recipe, [Member(seed=int(place))]).trainings[0], 1e-10)
 
 
 def test_wide_members_take_turns_on_a_cpu_and_come_to_the_same():
@@ -179,6 +270,58 @@ def test_wide_members_take_turns_on_a_cpu_and_come_to_the_same():
     fleet = fit(recipe, MEMBERS[:2], **wide)
     for member, training in zip(MEMBERS, fleet.trainings, strict=False):
         assert_same_training(training, fit(recipe, [member], **wide).trainings[0], 1e-10)
+
+
+def test_a_fleet_that_is_too_large_is_split(monkeypatch):
+    """Groups are trained one after another, and the memory of one is free before the next begins."""
+    alive, most = weakref.WeakSet(), []
+    begin = ganns.loop.Group.__init__
+
+    def counted(group, *given):
+        alive.add(group)
+        most.append(len(alive))
+        begin(group, *given)
+
+    monkeypatch.setattr(ganns.loop.Group, "__init__", counted)
+    members = [Member(seed=seed) for seed in range(5)]
+    whole = fit(REGRESSION, members)
+    monkeypatch.setattr(ganns.training, "_together", lambda *given: 2)
+    most.clear()
+    told = []
+    parts = fit(REGRESSION, members, progress=told.append)
+    for one, other in zip(whole.trainings, parts.trainings, strict=True):
+        assert_same_training(one, other, 1e-10)
+    assert most == [1, 1, 1]
+    assert [progress.share for progress in told] == pytest.approx([0.4, 0.8, 1.0])
+    assert [progress.running for progress in told] == [3, 1, 0]
+    assert told[-1].best == min(one.best_metric for one in whole.trainings)
+    assert told[-1].median == np.median([one.best_metric for one in whole.trainings])
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))],
+)
+def test_many_rows_are_evaluated_in_parts(monkeypatch, device):
+    whole = fit(REGRESSION, MEMBERS, device=device)
+    monkeypatch.setitem(ganns.loop.EVALUATED, device, 10 * len(MEMBERS) * 40)  # ten rows of each member
+    for one, other in zip(whole.trainings, fit(REGRESSION, MEMBERS, device=device).trainings, strict=True):
+        assert_same_training(one, other, 1e-10)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_group_fits_into_the_memory_of_a_gpu(monkeypatch, optimizer):
+    gigabytes = {"mem_get_info": (20, 80), "memory_reserved": 30, "memory_allocated": 10}  # 40 are free
+    for name, given in gigabytes.items():
+        size = tuple(2**30 * n for n in given) if isinstance(given, tuple) else 2**30 * given
+        monkeypatch.setattr(torch.cuda, name, lambda device, size=size: size)
+    shape = Shape(12288, 1, (1024, 512, 256), "sparse")
+    recipe = replace(REGRESSION, optimizer=optimizer)
+    count = ganns.training._together(shape, recipe, torch.device("cuda"), torch.float32)
+    weights = 4 * sum(p.numel() for p in shape.network(meta=True).parameters())
+    copies = {"sgd": 4, "adamw": 6}[optimizer]  # parameters, the best, a gradient, room for one more; and two moments
+    assert 0.5 < count * copies * weights / (40 * 2**30) < 0.6
+    assert ganns.training._together(replace(shape, features=10**9), recipe, torch.device("cuda"), torch.float32) == 1
 
 
 def test_pictures_of_bytes_are_scaled_on_the_way():
@@ -191,6 +334,19 @@ def test_pictures_of_bytes_are_scaled_on_the_way():
     whole = replace(recipe, features="standardised")
     scaling = fit_fleet(pictures, y, whole, hidden=(8,), dtype=torch.float64, progress=False).trainings[0].scaling
     assert scaling.mean.shape == (48,)
+    classes = replace(CLASSES, features="unit", epochs=1)
+    fleet = fit_fleet(pictures, torch.arange(120) % 3, classes, hidden=(8,), dtype=torch.float64, progress=False)
+    assert fleet.trainings[0].scaling.features(pictures[:1]).dtype == fleet[0].head.weight.dtype == torch.float64
+
+
+def test_data_are_taken_as_they_come():
+    x, y = (t.numpy() for t in table(REGRESSION))
+    wanted = fit_fleet(x, y, REGRESSION, hidden=(8,), progress=False)
+    frozen, backwards = x.copy(), x[::-1].copy()[::-1]
+    frozen.setflags(write=False)
+    for rows in (frozen, backwards, x.tolist(), torch.tensor(x, requires_grad=True)):
+        found = fit_fleet(rows, y, REGRESSION, [Member(seed=np.int64(0))], hidden=np.array([8]), progress=False)
+        assert_same_training(found.trainings[0], wanted.trainings[0], 0.0)
 
 
 def test_progress_is_told():
@@ -200,6 +356,16 @@ def test_progress_is_told():
     assert told[-1].epochs == 40
     assert told[-1].best <= told[-1].median
     assert told[-1].balance > 0
+    assert told[-1].seconds_left == 0
+    told.clear()
+    fit(replace(REGRESSION, epochs=4000, patience=1), MEMBERS, progress=told.append)
+    assert told[-1].epochs < 4000
+    assert (told[-1].share, told[-1].running, told[-1].seconds_left) == (1.0, 0, 0.0)
+
+
+def test_nothing_is_printed_where_there_is_no_terminal(capfd):
+    fit(REGRESSION, MEMBERS, progress=True)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +383,20 @@ def test_progress_is_told():
         ({"y": torch.full((40,), torch.inf)}, "y holds 40 values"),
         ({"recipe": replace(REGRESSION, batch_size=25)}, "batch_size=25, but only 24 of 40 rows"),
         ({"recipe": CLASSES, "y": torch.zeros(40)}, "give class numbers"),
-        ({"recipe": CLASSES, "y": torch.arange(40) - 1}, "labels from -1 to 38; number the classes from 0"),
+        ({"recipe": CLASSES, "y": torch.arange(40) - 1}, "labels from -1 to 38 in 40 rows; number the classes"),
+        (
+            {"recipe": CLASSES, "y": torch.arange(40) % 3 + 1},
+            "labels from 1 to 3 in 40 rows; number the classes from 0",
+        ),
+        ({"recipe": CLASSES, "y": 1000 * torch.arange(40)}, "labels from 0 to 39000 in 40 rows"),
+        (
+            {"recipe": replace(REGRESSION, split=(0.99, 0.005, 0.005), batch_size=1)},
+            "40 rows leave none for validation",
+        ),
+        ({"recipe": "paper"}, "recipe='paper'; give ganns.Recipe.paper"),
+        ({"y": torch.zeros(40, 0)}, r"y has shape \(40, 0\)"),
+        ({"device": "mps"}, "device='mps'"),
+        ({"device": "cpu", "compiled": True}, "compiled=True with device='cpu'"),
         ({"recipe": CLASSES, "y": torch.zeros(40, dtype=torch.int64)}, "there must be two or more"),
     ],
 )
@@ -232,19 +411,40 @@ import sys, torch, torch.distributed as dist
 sys.path.insert(0, {tests!r})
 from test_training import REGRESSION, MEMBERS, assert_same_training, fit
 dist.init_process_group("gloo")
-fleet = fit(REGRESSION, MEMBERS[:3])
+folder = {folder!r}
+fleet = fit(REGRESSION, MEMBERS[:3], checkpoint=folder)
+told = []
+again = fit(REGRESSION, MEMBERS[:3], checkpoint=folder, progress=told.append)
+assert not told  # both parts were there
+single = fit(REGRESSION, MEMBERS[:1])  # one process has nothing to do
 dist.destroy_process_group()
 alone = fit(REGRESSION, MEMBERS[:3])
-for one, other in zip(fleet.trainings, alone.trainings, strict=True):
-    assert_same_training(one, other, 1e-10)
+for some in (fleet, again, single):
+    for one, other in zip(some.trainings, alone.trainings, strict=some is not single):
+        assert_same_training(one, other, 1e-10)
 print("the same")
 """
 
 
 def test_processes_share_the_members(tmp_path):
     script = tmp_path / "sharded.py"
-    script.write_text(SHARDED.format(tests=str(Path(__file__).parent)))
+    script.write_text(SHARDED.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "run")))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the same") == 2
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["part-0-of-2", "part-1-of-2"]
+
+
+def test_processes_of_a_host_take_a_gpu_each(monkeypatch):
+    for name, value in {"is_available": True, "current_device": 2, "device_count": 4}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert ganns.training._device(None) == torch.device("cuda:2")
+    monkeypatch.setenv("LOCAL_RANK", "5")
+    assert ganns.training._device(None) == torch.device("cuda:1")
+    assert ganns.training._device("cpu") == torch.device("cpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert ganns.training._device(None) == torch.device("cpu")
+    with pytest.raises(ValueError, match="device='cuda', but PyTorch finds no GPU"):
+        ganns.training._device("cuda")

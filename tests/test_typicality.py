@@ -70,6 +70,16 @@ def test_percentiles_are_ranks_among_training_rows(net):
     assert far.typicality_percentile == 100
 
 
+def test_percentiles_do_not_depend_on_how_many_rows_are_scored_at_a_time(net, double):
+    net, training = net.double(), torch.randn(300, 3)
+    typical = ganns.Typicality.fit(net, training)
+    whole = typical.scores(training)
+    for size in (1, 7):
+        pieces = [typical.scores(part) for part in training.split(size)]
+        for name in ("surprise_percentile", "typicality_percentile"):
+            assert torch.cat([getattr(piece, name) for piece in pieces]).equal(getattr(whole, name))
+
+
 def test_one_layer_and_constant_surprise_stay_finite():
     net = ganns.GaussianMLP(3, 1, hidden=(4,))
     assert ganns.Typicality.fit(net, torch.zeros(5, 3))(torch.zeros(1, 3)).isfinite().all()

@@ -19,6 +19,7 @@ from torch import Tensor
 from ganns.feeding import Rows
 
 _PIECE = 2**26
+_UNFINISHED = (".*.part", ".tmp*")  # ours, and what safetensors writes before it moves it to ours
 
 
 class Checkpoint:
@@ -43,9 +44,17 @@ class Checkpoint:
                     "or delete that one to begin anew."
                 )
         else:
+            if groups := sorted(self.folder.glob("group-*.safetensors")):
+                raise ValueError(
+                    f"checkpoint={str(folder)!r} has {groups[0].name} but no fleet.json to say what it is. Choose "
+                    "another folder, or delete that one to begin anew."
+                )
             self.sizes = sizes
             self.folder.mkdir(parents=True, exist_ok=True)
             _replace(manifest, lambda path: path.write_text(json.dumps({**wanted, "groups": sizes}, indent=1)))
+        for pattern in _UNFINISHED:  # left by a process that was killed while it wrote
+            for left in self.folder.glob(pattern):
+                left.unlink(missing_ok=True)
 
     def save(self, number: int, state: dict[str, Tensor], *, done: bool) -> None:
         """Keep the state of a group."""
@@ -105,7 +114,7 @@ def fingerprint(rows: Rows) -> str:
 
 def _replace(path: Path, write: Any) -> None:
     """Write beside the path, make sure that it is on disk, and move it there: readers see the old or the new, whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
         with open(temporary, "rb+") as file:

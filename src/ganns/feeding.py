@@ -33,6 +33,10 @@ class Scaling(NamedTuple):
         """Raw targets (N, targets) as the member's network predicts them."""
         return (torch.as_tensor(y).to(self.target_mean) - self.target_mean) / self.target_scale
 
+    def to(self, device: torch.device | str) -> "Scaling":
+        """The same on a device."""
+        return Scaling(*(numbers.to(device) for numbers in self))
+
 
 class Rows(NamedTuple):
     """Checked data: x (N, features), floating or bytes; y (N, targets), or labels (N,) for classification."""
@@ -57,7 +61,7 @@ class Rows(NamedTuple):
 
 def check_rows(x: Any, y: Any, recipe: Recipe, dtype: torch.dtype) -> Rows:
     """The data as tensors, or an error that says what is wrong with them."""
-    x, y = torch.as_tensor(x), torch.as_tensor(y)
+    x, y = _tensor(x), _tensor(y)
     if x.ndim < 2 or len(x) == 0 or x[0].numel() == 0:
         raise ValueError(f"x has shape {tuple(x.shape)}; give rows first and at least one row and feature.")
     if len(y) != len(x):
@@ -73,17 +77,24 @@ def check_rows(x: Any, y: Any, recipe: Recipe, dtype: torch.dtype) -> Rows:
                 f"y has shape {tuple(y.shape)} and {y.dtype}; give class numbers, (N,) of integers from 0."
             )
         y = y.long()
-        if y.min() < 0 or y.max() == 0:
-            low, high = int(y.min()), int(y.max())
+        low, high = int(y.min()), int(y.max())
+        if low != 0 or not 0 < high < len(y):
             raise ValueError(
-                f"y has labels from {low} to {high}; number the classes from 0; there must be two or more."
+                f"y has labels from {low} to {high} in {len(y)} rows; number the classes from 0 without gaps; there "
+                "must be two or more."
             )
     else:
         y = (y.unsqueeze(1) if y.ndim == 1 else y).to(dtype)
-        if y.ndim != 2:
+        if y.ndim != 2 or y.shape[1] == 0:
             raise ValueError(f"y has shape {tuple(y.shape)}; targets are (N,) or (N, targets).")
         check_finite("y", y)
-    return Rows(x, y)
+    return Rows(x.contiguous(), y.contiguous())  # one row after another, as batches read them
+
+
+def _tensor(values: Any) -> Tensor:
+    if isinstance(values, np.ndarray) and (not values.flags.writeable or min(values.strides, default=0) < 0):
+        values = values.copy()  # tensors are writeable and run forwards
+    return torch.as_tensor(values).detach()
 
 
 def divide(count: int, recipe: Recipe, members: Sequence[Member]) -> list[Split]:
@@ -98,18 +109,18 @@ def divide(count: int, recipe: Recipe, members: Sequence[Member]) -> list[Split]
     return splits
 
 
-def scalings(rows: Rows, recipe: Recipe, members: Sequence[Member], splits: Sequence[Split]) -> list[Scaling]:
-    """Each member's scaling, from its training rows alone."""
+def scalings(
+    rows: Rows, recipe: Recipe, members: Sequence[Member], splits: Sequence[Split], dtype: torch.dtype
+) -> list[Scaling]:
+    """Each member's scaling, from its training rows alone, in the precision that it trains in."""
     made: dict[int | None, Scaling] = {}
     for member, split in zip(members, splits, strict=True):
         if member.split not in made:
-            made[member.split] = _scaling(rows, recipe, torch.from_numpy(split.train).to(rows.x.device))
+            made[member.split] = _scaling(rows, recipe, torch.from_numpy(split.train).to(rows.x.device), dtype)
     return [made[member.split] for member in members]
 
 
-def _scaling(rows: Rows, recipe: Recipe, train: Tensor) -> Scaling:
-    dtype = rows.y.dtype if rows.y.is_floating_point() else torch.get_default_dtype()
-    dtype = rows.x.dtype if rows.x.is_floating_point() else dtype
+def _scaling(rows: Rows, recipe: Recipe, train: Tensor, dtype: torch.dtype) -> Scaling:
     zeros, ones = (make(rows.features, device=rows.x.device, dtype=dtype) for make in (torch.zeros, torch.ones))
     match recipe.features:
         case "standardised":

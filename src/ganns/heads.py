@@ -111,8 +111,9 @@ class Classes(Head):
         return (output.softmax(-1) - (y.unsqueeze(-1) == classes).to(output.dtype)) / y.shape[-1]
 
     def metrics(self, output: Tensor, y: Tensor, scale: Tensor) -> Tensor:
-        """1 where the most probable class is the true one."""
-        return (output.argmax(-1) == y).to(output.dtype)
+        """1 where the most probable class is the true one; NaN where the output is no number."""
+        right = (output.argmax(-1) == y).to(output.dtype)
+        return torch.where(output.isfinite().all(-1), right, torch.nan)
 
 
 def make_head(name: str, beta: float = 0.0) -> Head:

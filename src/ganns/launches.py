@@ -22,8 +22,8 @@ _ROWS, _UNITS, _PARTS, _WIDEST = 64, 32, 64, 4096
 
 def take(x: Tensor, chosen: Tensor, mean: Tensor, inverse: Tensor) -> Tensor:
     """As `ganns.kernels.take`."""
-    members, rows = chosen.shape
-    features = x.shape[1]
+    (members, rows), features = chosen.shape, x.shape[1]
+    chosen = chosen.contiguous()  # an evaluation gives a few columns of a wider matrix
     out = torch.empty(members, rows, features, device=x.device, dtype=mean.dtype)
     block = min(_WIDEST, triton.next_power_of_2(features))
     grid = (members * rows, triton.cdiv(features, block))

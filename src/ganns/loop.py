@@ -5,21 +5,25 @@ from the host and waits for nothing. On a GPU each of the three parts of an epoc
 CUDA graph; elsewhere, or with `compiled=False`, the same functions run as they stand and give the same numbers.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._dynamo import config as dynamo
 
 from ganns.feeding import Feed, Rows, Scaling
 from ganns.heads import make_head
 from ganns.kernels import FUNCTIONS, Kernels, mix
+from ganns.progress import Listener, Progress
 from ganns.recipes import Member, Recipe, Split
 from ganns.stacked import Hyper, Shape, Stack, Trainer, forward, initial_state
 
 SERIES = ("base", "inner", "coefficient", "norm", "validation")
-_EVALUATED = {"cuda": 2**28, "cpu": 2**22}  # numbers of the widest layer at a time, all members together
+_VARIANTS = 64  # of a function, for as many combinations of depth, head and optimizer; beyond, it runs uncompiled
+EVALUATED = {"cuda": 2**28, "cpu": 2**22}  # numbers of the widest layer at a time, all members together
 
 
 @cache
@@ -91,7 +95,7 @@ class Group:
         worst = -torch.inf if self.head.higher_is_better else torch.inf
         self.best_metric = torch.full((count,), worst, device=device, dtype=dtype)
         self.best_epoch, self.diverged, self.stopped = (torch.zeros(count, **whole) for _ in range(3))
-        self._parts: dict[str, Callable[[], None]] = {}
+        self._graphs: list[Callable[[], None]] = []
 
     @property
     def finished(self) -> bool:
@@ -100,14 +104,15 @@ class Group:
 
     def advance(self) -> bool:
         """One step, and at an epoch's ends what belongs there. Returns whether an epoch has just ended."""
-        if not self._parts:
-            self._parts = self._prepare()
+        if self.graphs and not self._graphs:
+            self._graphs = self._capture()
+        begin, step, end = self._graphs or (self._begin, self._step, self._end)
         if self.done % self.steps == 0:
-            self._parts["begin"]()
-        self._parts["step"]()
+            begin()
+        step()
         self.done += 1
         if ended := self.done % self.steps == 0:
-            self._parts["end"]()
+            end()
         return ended
 
     def state(self) -> dict[str, Tensor]:
@@ -162,7 +167,7 @@ class Group:
         self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
         for name, now in self._parameters().items() if self.graphs or better.any() else ():
             chosen = better.view(-1, *[1] * (now.ndim - 1))
-            self.best[name].copy_(torch.where(chosen, now, self.best[name]))
+            torch.where(chosen, now, self.best[name], out=self.best[name])
         seen = torch.where(running, seen, torch.nan)
         self.history.index_copy_(0, self.epoch - 1, seen.unsqueeze(0))
         self.diverged.copy_(torch.where(broken, self.epoch, self.diverged))
@@ -175,17 +180,15 @@ class Group:
         """Each member's mean metric over its validation rows, (M,)."""
         chosen, scale = self.feed.validation, self.feed.target_scale
         widest = max(self.shape.features, *self.shape.hidden)
-        together = max(1, _EVALUATED[chosen.device.type] // (len(self.members) * widest))
+        together = max(1, EVALUATED[chosen.device.type] // (len(self.members) * widest))
         total = torch.zeros_like(self.best_metric)
         for rows in chosen.split(together, dim=1):
             x, y = self.feed.batch(rows)
             total += self.head.metrics(forward(self.stack, x, self.kernels), y, scale).sum(1)
         return total / chosen.shape[1]
 
-    def _prepare(self) -> dict[str, Callable[[], None]]:
-        parts = {"begin": self._begin, "step": self._step, "end": self._end}
-        if not self.graphs:
-            return parts
+    def _capture(self) -> list[Callable[[], None]]:
+        """The parts of an epoch as CUDA graphs."""
         before = {name: tensor.clone() for name, tensor in self.state().items()}
 
         def restore() -> None:
@@ -193,10 +196,57 @@ class Group:
                 tensor.copy_(before[name])
 
         pool = torch.cuda.graph_pool_handle()
-        return {name: _captured(part, restore, pool) for name, part in parts.items()}
+        with dynamo.patch(recompile_limit=_VARIANTS):
+            return [_captured(part, restore, pool) for part in (self._begin, self._step, self._end)]
 
 
-_ORDER = 0x10001  # keeps the order's random numbers apart from those of dropout, which adds the layer's number
+class Report:
+    """Tells a listener how far a fleet is, whose groups are trained one after another."""
+
+    def __init__(self, listener: Listener, members: int):
+        self.listener, self.members = listener, members
+        self.before, self.metrics = 0, torch.empty(0, dtype=torch.float64, device="cpu")  # of earlier groups
+        self.last: tuple[float, int] | None = None
+        self.rate = 0.0
+
+    def over(self, group: Group) -> None:
+        """Count a group that has been trained."""
+        self.before, self.metrics, self.last = self.before + len(group.members), self._metrics(group), None
+
+    def __call__(self, group: Group) -> None:
+        """Look at the group that is being trained, which waits for the device."""
+        now = time.monotonic()
+        if self.last is not None and group.done > self.last[1]:
+            self.rate = (group.done - self.last[1]) / max(now - self.last[0], 1e-9)
+        self.last = now, group.done
+        members, total = len(group.members), len(group.rates)
+        done = total if group.finished else group.done
+        waiting = self.members - self.before - members
+        left = total - done + total * waiting / members
+        best = self._metrics(group)
+        leading = (best.max() if group.head.higher_is_better else best.min()) if len(best) else torch.tensor(torch.nan)
+        epochs = group.done // group.steps
+        self.listener(
+            Progress(
+                members=self.members,
+                epochs=epochs,
+                of_epochs=group.recipe.epochs,
+                share=(self.before + members * done / total) / self.members,
+                steps_a_second=self.rate,
+                seconds_left=left / self.rate if self.rate else float("inf") if left else 0.0,
+                best=float(leading),
+                median=float(best.median()) if len(best) else float("nan"),
+                balance=float(group.history[max(0, epochs - 1), SERIES.index("coefficient")].nanmedian()),
+                running=int((group.stopped == 0).sum()) * (done < total) + waiting,
+            )
+        )
+
+    def _metrics(self, group: Group) -> Tensor:
+        """The best of each member so far."""
+        return torch.cat([self.metrics, group.best_metric[group.best_epoch > 0].double().cpu()])
+
+
+_ORDER = 0x10001  # keeps its random numbers apart from those of dropout
 
 
 def _column(values: list, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -2,7 +2,9 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,22 +77,22 @@ class Recipe:
         choose("schedule", self.schedule, _SCHEDULES)
         choose("features", self.features, _FEATURES)
         object.__setattr__(self, "split", tuple(self.split))
-        if len(self.split) != 3 or min(self.split) < 0 or abs(sum(self.split) - 1) > 1e-6 or min(self.split[:2]) == 0:
+        shares = all(isinstance(share, Real) and share >= 0 for share in self.split)
+        if len(self.split) != 3 or not shares or not abs(sum(self.split) - 1) <= 1e-6 or min(self.split[:2]) == 0:
             raise ValueError(
                 f"split={self.split}: give the shares of training, validation and test rows, which sum to 1; the first "
                 "two must be above 0."
             )
         for name, least in {"epochs": 1, "batch_size": 1, "step_epoch": 0, "warmup_epochs": 0, "patience": 1}.items():
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
-                raise ValueError(f"{name}={value!r}: give a whole number of at least {least}.")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise ValueError(f"clip_norm={self.clip_norm}: give a norm above 0, or None for no clipping.")
-        if not 0 <= self.beta <= 1:
-            raise ValueError(f"beta={self.beta}: β-NLL weighs rows by a power between 0 (Eq. 3) and 1.")
+            if name != "patience" or self.patience is not None:
+                _check_whole(self, name, range(least, 2**63), f"give a whole number of at least {least}.")
+        if self.clip_norm is not None:
+            _check_number(self, "clip_norm", lambda norm: norm > 0, "give a norm above 0, or None for no clipping.")
+        _check_number(self, "beta", lambda b: 0 <= b <= 1, "β-NLL weighs rows by a power between 0 (Eq. 3) and 1.")
         if self.standardise_targets and self.task == "classification":
             raise ValueError("standardise_targets=True with task='classification': labels have no scale.")
-        _check_numbers(self)
+        for name, (allowed, remedy) in _NUMBERS.items():
+            _check_number(self, name, allowed, remedy)
 
     @classmethod
     def paper(cls, task: str, *, weight_decay: bool = False, dropout: bool = False) -> "Recipe":
@@ -144,6 +146,8 @@ class Recipe:
     def from_json(cls, text: str) -> "Recipe":
         """The recipe that `to_json` wrote."""
         given = json.loads(text)
+        if not isinstance(given, dict):
+            raise ValueError(f"{text[:50]!r}: a recipe is a JSON object of the arguments of ganns.Recipe.")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(given) - known):
             raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
@@ -186,10 +190,11 @@ class Member:
 
     def __post_init__(self):
         for name in ("seed", "split"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise ValueError(f"{name}={value!r}: a seed is a whole number, 0 or above.")
-        _check_numbers(self)
+            if name != "split" or self.split is not None:
+                _check_whole(self, name, range(2**63), "a seed is a whole number, 0 or above and below 2⁶³.")
+        for name, (allowed, remedy) in _NUMBERS.items():
+            if getattr(self, name) is not None:
+                _check_number(self, name, allowed, remedy)
 
     def resolved(self, recipe: Recipe) -> "Member":
         """The same with the recipe's numbers in place of None."""
@@ -198,19 +203,27 @@ class Member:
 
 
 _NUMBERS = {
-    "alpha": (lambda value: value >= 0, "0 or above"),
-    "floor": (lambda value: value > 0, "above 0; the paper uses 0.5"),
-    "learning_rate": (lambda value: value > 0, "above 0"),
-    "weight_decay": (lambda value: value >= 0, "0 or above"),
-    "dropout": (lambda value: 0 <= value < 1, "a probability from 0 to below 1"),
+    "alpha": (lambda value: value >= 0, "give a number 0 or above."),
+    "floor": (lambda value: value > 0, "give a number above 0; the paper uses 0.5."),
+    "learning_rate": (lambda value: value > 0, "give a number above 0."),
+    "weight_decay": (lambda value: value >= 0, "give a number 0 or above."),
+    "dropout": (lambda value: 0 <= value < 1, "give a probability from 0 to below 1."),
 }
 
 
-def _check_numbers(holder: Recipe | Member) -> None:
-    for name, (allowed, remedy) in _NUMBERS.items():
-        value = getattr(holder, name)
-        if value is not None and not (math.isfinite(value) and allowed(value)):
-            raise ValueError(f"{name}={value}: give a number {remedy}.")
+def _check_number(holder: Recipe | Member, name: str, allowed: Callable[[float], bool], remedy: str) -> None:
+    value = getattr(holder, name)
+    if not (isinstance(value, Real) and math.isfinite(value) and allowed(float(value))):
+        raise ValueError(f"{name}={value!r}: {remedy}")
+    if not isinstance(value, int | float):  # numpy's, which JSON does not know
+        object.__setattr__(holder, name, float(value))
+
+
+def _check_whole(holder: Recipe | Member, name: str, allowed: range, remedy: str) -> None:
+    value = getattr(holder, name)
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) not in allowed:
+        raise ValueError(f"{name}={value!r}: {remedy}")
+    object.__setattr__(holder, name, int(value))
 
 
 class Split(NamedTuple):

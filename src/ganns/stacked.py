@@ -313,10 +313,11 @@ def initial_state(shape: Shape, seed: int) -> dict[str, Tensor]:
 
 def member_network(shape: Shape, state: dict[str, Tensor], floor: float, dropout: float) -> nn.Module:
     """An ordinary network with a member's parameters, in evaluation mode: a `GaussianMLP`, or its plain half."""
-    net = GaussianMLP(
-        shape.features, shape.outputs, shape.hidden, shape.variance or "constant", dropout=dropout, floor=floor
-    )
+    with torch.device("meta"):  # initial weights would be for nothing, and take from the global random numbers
+        net = GaussianMLP(
+            shape.features, shape.outputs, shape.hidden, shape.variance or "constant", dropout=dropout, floor=floor
+        )
     like = next(iter(state.values()))
-    net = net.to(like.device, like.dtype)
+    net = net.to(like.dtype).to_empty(device=like.device)
     net.load_state_dict(state, strict=shape.variance is not None)
     return (net if shape.variance else net.plain()).eval()

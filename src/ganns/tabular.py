@@ -55,7 +55,7 @@ def fit_ensembles(
     """
     team = [Member(seed=seed + i, split=seed, alpha=alpha).resolved(recipe) for alpha in alphas for i in range(members)]
     split = divide(len(x), recipe, team[:1])[0]
-    scaling = scalings(Rows(x, y), recipe, team[:1], [split])[0]
+    scaling = scalings(Rows(x, y), recipe, team[:1], [split], x.dtype)[0]
     scaled_x, scaled_y = scaling.features(x), y if y.ndim == 1 else scaling.targets(y)
     already = replace(recipe, features="raw", standardise_targets=False)
     fleet = fit_fleet(

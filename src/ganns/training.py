@@ -3,7 +3,8 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -15,13 +16,13 @@ from ganns.checkpoints import Checkpoint, Interrupt, fingerprint
 from ganns.families import choose
 from ganns.feeding import Rows, Scaling, check_rows, divide, scalings
 from ganns.heads import make_head
-from ganns.loop import SERIES, Group
+from ganns.loop import EVALUATED, SERIES, Group, Report
 from ganns.priors import WEIGHT_SHAPES
-from ganns.progress import Clock, Display, Listener, Progress
+from ganns.progress import Clock, Display, Listener
 from ganns.recipes import Member, Recipe, Split
 from ganns.stacked import Shape, member_network
 
-FORMAT = 1
+FORMAT = 2
 _WIDE = 2**16  # weights in a layer: beyond, a CPU's cores are busy with one member
 
 
@@ -33,7 +34,7 @@ class Training:
         member: its seed and numbers, none of them None.
         split: its rows for training, validation and test.
         scaling: how its features and targets are scaled.
-        parameters: the weights of its best epoch.
+        parameters: the weights of its best epoch, on the CPU.
         history: one value an epoch, by name: base and inner loss, the coefficient of Eq. 9, the gradient's norm before
             clipping (each a mean over the epoch's steps) and the validation metric.
         best_epoch: counted from 1; 0 if no epoch could be evaluated.
@@ -77,9 +78,10 @@ class Fleet(Sequence[nn.Module]):
         if isinstance(index, slice):
             return Fleet(self.shape, self.recipe, self.trainings[index])
         training = self.trainings[index]
-        return member_network(
+        net = member_network(
             self.shape, training.parameters, training.member.floor or 0.0, training.member.dropout or 0.0
         )
+        return net.to(training.scaling.mean.device)
 
     def __iter__(self) -> Iterator[nn.Module]:
         return (self[index] for index in range(len(self)))
@@ -116,7 +118,7 @@ def fit_fleet(
         hidden: units of each hidden layer.
         checkpoint: a folder to continue from after an interruption; a new or an earlier one of the same fleet.
         checkpoint_seconds: how often to write there, at most.
-        device: where to train; None: a GPU if there is one.
+        device: where to train; None: a GPU if there is one, and under torchrun each process its own.
         dtype: of parameters and activities; None: float32.
         compiled: compile and capture CUDA graphs; None: on a GPU.
         progress: whether to show a live line in a terminal, or a function to call with `Progress`.
@@ -129,36 +131,61 @@ def fit_fleet(
     """
     if variance is not None:
         choose("variance", variance, WEIGHT_SHAPES)
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe={recipe!r}; give ganns.Recipe.paper(task), ganns.Recipe.modern(task) or your own.")
     members = [_member(member).resolved(recipe) for member in members]
     if not members:
         raise ValueError("members=[]: give at least one.")
     dtype = dtype or torch.float32
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"dtype={dtype}: train in torch.float32 or torch.float64.")
+    chosen = _device(device)
+    if compiled and chosen.type != "cuda":
+        raise ValueError(f"compiled=True with device={str(chosen)!r}: CUDA graphs need a GPU; leave it at None.")
     rows = check_rows(x, y, recipe, dtype)
     splits = divide(len(rows.x), recipe, members)
-    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    shape = Shape(rows.features, make_head(recipe.head).outputs(rows.targets), tuple(hidden), variance)
+    widths = tuple(int(units) for units in hidden)
+    shape = Shape(rows.features, make_head(recipe.head).outputs(rows.targets), widths, variance)
     shape.network(meta=True)  # refuses widths that make no network
 
     world, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
     mine = range(rank, len(members), world)
-    trainer = _Trainer(
-        rows.to(chosen), recipe, [members[i] for i in mine], [splits[i] for i in mine], shape, dtype, compiled
-    )
-    keep = None
-    if checkpoint is not None and len(mine):
-        folder = os.fspath(checkpoint) if world == 1 else os.path.join(checkpoint, f"part-{rank}-of-{world}")
-        keep = Checkpoint(folder, trainer.description(), trainer.sizes)
-        trainer.sizes = keep.sizes
-    with Display(f"{len(members)} members") as display:
-        listener = display if progress is True else progress or None
+    shown = Display(f"{len(members)} members") if progress is True and rank == 0 else None
+    told = None if isinstance(progress, bool) else progress
+    with torch.cuda.device(chosen if chosen.type == "cuda" else -1), shown or nullcontext(told) as listener:
+        trainer = _Trainer(
+            rows.to(chosen), recipe, [members[i] for i in mine], [splits[i] for i in mine], shape, dtype, compiled
+        )
+        keep = None
+        if checkpoint is not None and len(mine):
+            folder = os.fspath(checkpoint) if world == 1 else os.path.join(checkpoint, f"part-{rank}-of-{world}")
+            keep = Checkpoint(folder, trainer.description(), trainer.sizes)
+            trainer.sizes = keep.sizes
         trainings = trainer.run(keep, checkpoint_seconds, listener)
-    if world > 1:
-        parts: list[Any] = [None] * world
-        dist.all_gather_object(parts, trainings)
-        trainings = [parts[i % world][i // world] for i in range(len(members))]
+        if world > 1:
+            trainings = _gathered(trainings, len(members), world, chosen)
     return Fleet(shape, recipe, trainings)
+
+
+def _device(given: str | torch.device | None) -> torch.device:
+    there = torch.cuda.is_available()
+    if given is not None or not there:
+        chosen = torch.device(given or "cpu")
+        if chosen.type not in ("cpu", "cuda"):
+            raise ValueError(f"device={str(given)!r}: fleets train on cpu or cuda.")
+        if chosen.type == "cuda" and not there:
+            raise ValueError(f"device={str(given)!r}, but PyTorch finds no GPU here; leave it at None.")
+        return chosen
+    own = os.environ.get("LOCAL_RANK", torch.cuda.current_device())  # torchrun numbers the processes of a host
+    return torch.device("cuda", int(own) % torch.cuda.device_count())
+
+
+def _gathered(own: list[Training], members: int, world: int, device: torch.device) -> list[Training]:
+    """All processes' trainings, in the members' order."""
+    parts: list[Any] = [None] * world
+    dist.all_gather_object(parts, [replace(one, scaling=one.scaling.to("cpu")) for one in own])
+    everyone = (parts[i % world][i // world] for i in range(members))
+    return [replace(one, scaling=one.scaling.to(device)) for one in everyone]
 
 
 def _member(member: Member) -> Member:
@@ -182,7 +209,7 @@ class _Trainer:
     ):
         self.rows, self.recipe, self.members, self.splits = rows, recipe, members, splits
         self.shape, self.dtype, self.compiled = shape, dtype, compiled
-        self.scaled = scalings(rows, recipe, members, splits)
+        self.scaled = scalings(rows, recipe, members, splits, dtype)
         size = _together(shape, recipe, rows.x.device, dtype)
         self.sizes = [min(size, len(members) - start) for start in range(0, len(members), size)]
 
@@ -194,27 +221,34 @@ class _Trainer:
             "members": [asdict(member) for member in self.members],
             "shape": asdict(self.shape),
             "dtype": str(self.dtype),
-            "data": fingerprint(self.rows),
+            "data": {"rows": len(self.rows.x), "content": fingerprint(self.rows)},
         }
 
     def run(self, keep: Checkpoint | None, seconds: float, listener: Listener | None) -> list[Training]:
         """Train what the checkpoint does not hold already."""
         trainings: list[Training] = []
+        report = Report(listener, len(self.members)) if listener else None
         for number, size in enumerate(self.sizes):
-            part = slice(len(trainings), len(trainings) + size)
-            data = self.rows, self.splits[part], self.scaled[part]
-            group = Group(self.shape, self.recipe, self.members[part], *data, self.dtype, self.compiled)
-            kept = keep.load(number) if keep else None
-            if kept is not None:
-                group.load(kept[0])
-            if kept is None or not kept[1]:
-                report = _Report(listener, len(self.members), part.start) if listener else None
-                _train(group, keep, number, seconds, report)
-            trainings += _results(group, self.splits[part], self.scaled[part])
+            trainings += self._group(number, slice(len(trainings), len(trainings) + size), keep, seconds, report)
         return trainings
 
+    def _group(
+        self, number: int, part: slice, keep: Checkpoint | None, seconds: float, report: Report | None
+    ) -> list[Training]:
+        """One of the groups, whose memory is free again afterwards."""
+        data = self.rows, self.splits[part], self.scaled[part]
+        group = Group(self.shape, self.recipe, self.members[part], *data, self.dtype, self.compiled)
+        kept = keep.load(number) if keep else None
+        if kept is not None:
+            group.load(kept[0])
+        if kept is None or not kept[1]:
+            _train(group, keep, number, seconds, report)
+        if report:
+            report.over(group)
+        return _results(group, self.splits[part], self.scaled[part])
 
-def _train(group: Group, keep: Checkpoint | None, number: int, seconds: float, report: "_Report | None") -> None:
+
+def _train(group: Group, keep: Checkpoint | None, number: int, seconds: float, report: Report | None) -> None:
     """Advance until it is finished; checkpoint now and then, and whenever somebody interrupts."""
     looking, saving = Clock(0.25), Clock(seconds)
     on_gpu = group.count.is_cuda
@@ -238,56 +272,25 @@ def _train(group: Group, keep: Checkpoint | None, number: int, seconds: float, r
         report(group)
     if keep:
         keep.save(number, group.state(), done=True)
-
-
-class _Report:
-    """Tells a listener where a group is."""
-
-    def __init__(self, listener: Listener, members: int, before: int):
-        self.listener, self.members, self.before = listener, members, before
-        self.last: tuple[float, int] | None = None
-        self.rate = 0.0
-
-    def __call__(self, group: Group) -> None:
-        now = time.monotonic()
-        if self.last is not None and group.done > self.last[1]:
-            self.rate = (group.done - self.last[1]) / max(now - self.last[0], 1e-9)
-        self.last = now, group.done
-        total = len(group.rates)
-        within = group.done / total
-        share = (self.before + within * len(group.members)) / self.members
-        left = (total - group.done) + total * (self.members - self.before - len(group.members)) / len(group.members)
-        best = group.best_metric[group.best_epoch > 0].double()
-        epoch = max(1, group.done // group.steps)
-        leading = (best.max() if group.head.higher_is_better else best.min()) if len(best) else torch.tensor(torch.nan)
-        self.listener(
-            Progress(
-                members=self.members,
-                epochs=group.done // group.steps,
-                of_epochs=group.recipe.epochs,
-                share=share,
-                steps_a_second=self.rate,
-                seconds_left=left / self.rate if self.rate else float("inf"),
-                best=float(leading),
-                median=float(best.median()) if len(best) else float("nan"),
-                balance=float(group.history[epoch - 1, SERIES.index("coefficient")].nanmedian()),
-                running=int((group.stopped == 0).sum()),
-            )
-        )
+    if interrupt.asked:
+        raise KeyboardInterrupt
 
 
 def _together(shape: Shape, recipe: Recipe, device: torch.device, dtype: torch.dtype) -> int:
     """How many members to train at a time.
 
     On a CPU a batched product over wide members is slower than the members one after another; on a GPU it is memory
-    that sets the limit: parameters, best parameters, one gradient, and two moments for AdamW.
+    that sets the limit: parameters, best parameters, one gradient, and two moments for AdamW, beside what an evaluation
+    holds at a time.
     """
     if device.type == "cpu":
         return 1 if max(wide * units for wide, units in shape.widths) > _WIDE else 64
     numbers = sum(p.numel() for p in shape.network(meta=True).parameters())
     copies = 4 + 2 * (recipe.optimizer == "adamw")
     each = dtype.itemsize * (copies * numbers + 8 * recipe.batch_size * (shape.features + sum(shape.hidden)))
-    return max(1, int(0.6 * torch.cuda.mem_get_info(device)[0] / each))
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + cached - 3 * dtype.itemsize * EVALUATED["cuda"]
+    return max(1, int(0.6 * free / each))
 
 
 def _results(group: Group, splits: Sequence[Split], scaled: Sequence[Scaling]) -> list[Training]:
@@ -299,7 +302,7 @@ def _results(group: Group, splits: Sequence[Split], scaled: Sequence[Scaling]) -
             member=member,
             split=splits[i],
             scaling=scaled[i],
-            parameters=group.best_parameters(i),
+            parameters={name: p.cpu() for name, p in group.best_parameters(i).items()},
             history={name: history[: stopped[i] or ended, n, i].copy() for n, name in enumerate(SERIES)},
             best_epoch=best_epoch[i],
             best_metric=float(group.best_metric[i]) if best_epoch[i] else float("nan"),

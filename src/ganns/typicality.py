@@ -48,6 +48,7 @@ class Scores:
     typicality_percentile: Tensor
 
 
+_ROUNDING = 1e-9  # relative
 _TENSORS = ("mean", "scale", "precision", "training_surprise", "training_typicality")
 
 
@@ -119,7 +120,11 @@ class Typicality:
 
 
 def _percentile(values: Tensor, reference: Tensor) -> Tensor:
-    """Share of the sorted reference below each value, ties half, in percent."""
-    below = torch.searchsorted(reference, values, right=False)
-    up_to = torch.searchsorted(reference, values, right=True)
+    """Share of the sorted reference below each value, ties half, in percent.
+
+    What differs by rounding alone is a tie, so that percentiles do not depend on how many rows are scored at a time.
+    """
+    rounding = _ROUNDING * values.abs()
+    below = torch.searchsorted(reference, values - rounding, right=False)
+    up_to = torch.searchsorted(reference, values + rounding, right=True)
     return 50.0 * (below + up_to) / len(reference)
