@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -6,7 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import ganns
-from ganns.calibration import _minimise, fit_draws
+from ganns.calibration import Calibration, _minimise, fit_draws
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -65,6 +66,16 @@ def test_the_reported_nll_is_that_of_the_predictions(regression):
     assert_close(ganns.predict(net, x, calibration).nll(y).item(), calibration.nll, rtol=1e-6, atol=0)
     raw = ganns.Calibration("regression", draws=20, seed=4)
     assert_close(ganns.predict(net, x, raw).nll(y).item(), calibration.nll_before, rtol=1e-6, atol=0)
+
+
+def test_rows_without_a_mistake_do_not_make_it_certain():
+    """Platt's smoothing: of N rows, all right, a temperature that leaves about 1/(N + 2) to the other classes."""
+    y = torch.arange(3).repeat(10)
+    logits = 4.0 * nn.functional.one_hot(y, 3).double()
+    calibration = fit_draws(Calibration("classification"), logits.unsqueeze(0), y)
+    wrong = 1 - (logits / calibration.temperature).softmax(-1).amax(-1)
+    assert_close(wrong, torch.full_like(wrong, 2 / 3 / 32), rtol=1e-4, atol=0.0)
+    assert calibration.nll == pytest.approx(-math.log(1 - 2 / 3 / 32), rel=1e-6)
 
 
 def test_temperature_is_found():

@@ -135,16 +135,22 @@ def fit_draws(calibration: Calibration, draws: Tensor, y: Tensor) -> Calibration
 
 
 def _fit_temperature(calibration: Calibration, draws: Tensor, y: Tensor) -> Calibration:
-    """Add the temperature that makes the labels y likeliest."""
-    right = y.expand(len(draws), -1).unsqueeze(-1)
+    """Add the temperature that makes the labels y likeliest, once each has left a little to all classes alike.
 
-    def nll(log_temperature: Tensor) -> Tensor:
-        logits = draws / log_temperature.exp()
-        each = logits.gather(-1, right).squeeze(-1) - logits.logsumexp(-1)
-        return math.log(len(draws)) - each.logsumexp(0).mean()
+    Rows that are classified without a mistake would want a temperature of zero, and the first mistake on other rows
+    would then cost without bound. With Platt's smoothing a label counts 1 − ε and all classes together ε = 1/(N + 2).
+    """
+    share = 1 / (len(y) + 2)
 
-    best = _minimise(nll, draws.new_tensor(math.log(0.05)), draws.new_tensor(math.log(50.0)))
-    return replace(calibration, temperature=best.exp().item(), nll=nll(best).item())
+    def costs(log_temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """The negative log-likelihood, and its smoothed twin."""
+        each = (draws / log_temperature.exp()).log_softmax(-1).logsumexp(0) - math.log(len(draws))  # (N, K)
+        nll = -each.gather(-1, y.unsqueeze(-1)).mean()
+        return nll, (1 - share) * nll - share * each.mean()
+
+    ends = (draws.new_tensor(math.log(limit)) for limit in (0.05, 50.0))
+    best = _minimise(lambda log_temperature: costs(log_temperature)[1], *ends)
+    return replace(calibration, temperature=best.exp().item(), nll=costs(best)[0].item())
 
 
 def _raw_nll(raw: Calibration, draws: Tensor, y: Tensor) -> float:

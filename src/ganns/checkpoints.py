@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ganns.feeding import Rows
+from ganns.files import replacing, write_atomically
 
 _PIECE = 2**26
 _UNFINISHED = (".*.part", ".tmp*")  # ours, and what safetensors writes before it moves it to ours
@@ -51,7 +52,7 @@ class Checkpoint:
                 )
             self.sizes = sizes
             self.folder.mkdir(parents=True, exist_ok=True)
-            _replace(manifest, lambda path: path.write_text(json.dumps({**wanted, "groups": sizes}, indent=1)))
+            write_atomically(manifest, json.dumps({**wanted, "groups": sizes}, indent=1).encode())
         for pattern in _UNFINISHED:  # left by a process that was killed while it wrote
             for left in self.folder.glob(pattern):
                 left.unlink(missing_ok=True)
@@ -60,7 +61,8 @@ class Checkpoint:
         """Keep the state of a group."""
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         metadata = {"done": json.dumps(done)}
-        _replace(self._path(number), lambda path: save_file(tensors, path, metadata))
+        with replacing(self._path(number)) as temporary:
+            save_file(tensors, temporary, metadata)
 
     def load(self, number: int) -> tuple[dict[str, Tensor], bool] | None:
         """The state of a group and whether it is done; None if there is none yet."""
@@ -110,18 +112,6 @@ def fingerprint(rows: Rows) -> str:
         for piece in content.split(_PIECE):
             digest.update(piece.numpy().data)
     return digest.hexdigest()
-
-
-def _replace(path: Path, write: Any) -> None:
-    """Write beside the path, make sure that it is on disk, and move it there: readers see the old or the new, whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _parsed(manifest: Path) -> dict[str, Any]:

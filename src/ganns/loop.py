@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._dynamo import config as dynamo
 
 from ganns.feeding import Feed, Rows, Scaling
 from ganns.heads import make_head
@@ -189,6 +188,8 @@ class Group:
 
     def _capture(self) -> list[Callable[[], None]]:
         """The parts of an epoch as CUDA graphs."""
+        from torch._dynamo import config as dynamo  # a second to import, for those alone who compile
+
         before = {name: tensor.clone() for name, tensor in self.state().items()}
 
         def restore() -> None:

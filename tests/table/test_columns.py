@@ -140,6 +140,12 @@ def test_gaps_seen_in_training_are_a_feature_and_not_odd(column):
     assert column.odd(values)[0] is None
 
 
+def test_what_cannot_be_read_is_a_gap_in_training_too():
+    values = pl.Series("size", ["1"] * 50 + ["2"] * 49 + ["many"])
+    column = learn(values)
+    assert column.encode(values)[-2:].tolist() == [[2.0, 0.0], [1.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [

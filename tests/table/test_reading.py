@@ -191,7 +191,9 @@ def test_broken_parquet_is_refused_before_polars_aborts(tmp_path):
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"ARROW:schema", b"\xffRROW:schema"))
     assert read(path)["a"].to_list() == ["name of some length", "another name"]
-    for broken in (whole.replace(b"some", b"s\xffme"), whole[:-1], whole[:100], b"PAR1", b"a,b\n1,2\n"):
+    parquet.write_table(pa.table({"heading": [1]}), path, store_schema=False)
+    heading = path.read_bytes().replace(b"heading", b"h\xffading")
+    for broken in (whole.replace(b"some", b"s\xffme"), heading, whole[:-1], whole[:100], b"PAR1", b"a,b\n1,2\n"):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match=r"t\.parquet is not a whole Parquet file \(.*\); write it again"):
             read(path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ganns.table.wording import fixed, number
 
 
-@given(st.floats(1e-300, 1e300), st.sampled_from([-1, 1]), st.integers(2, 6))
+@given(st.floats(-12, 12).map(lambda power: 10**power), st.sampled_from([-1, 1]), st.integers(2, 6))
 def test_a_number_keeps_its_digits(size, sign, digits):
     shown = number(sign * size, digits)
     assert float(shown.replace(",", "")) == pytest.approx(sign * size, rel=0.51 * 10 ** (1 - digits))

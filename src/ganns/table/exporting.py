@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from ganns.files import replacing
 from ganns.table.columns import Category, Date, Number, to_json
 from ganns.table.model import TableModel
-from ganns.table.writing import replacing
 
 SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
 _ROWS = 256

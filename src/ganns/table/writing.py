@@ -1,14 +1,13 @@
 """Frames to a file, piece by piece: whole in the end, or not there at all."""
 
-import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
 
+from ganns.files import replacing
 from ganns.table.reading import SEPARATORS
 
 
@@ -21,27 +20,6 @@ def check_place(path: Path) -> None:
         raise ValueError(f"{existing} is a file, so {path} cannot be inside it; choose another place.")
     with tempfile.TemporaryFile(dir=existing):
         pass
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside the path, which takes its place in one move once it is complete."""
-    new_folders = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        with open(name, "rb+") as file:
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        for folder in new_folders:
-            with suppress(OSError):  # somebody else put something there
-                folder.rmdir()
-        raise
 
 
 def write_frames(frames: Iterable[pl.DataFrame], path: Path | None, wrote: Callable[[pl.DataFrame], None]) -> None:
