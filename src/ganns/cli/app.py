@@ -1,6 +1,6 @@
 """The Typer application; modules beside this one register their commands on `app`.
 
-A command imports what is heavy (torch, polars, altair) in its body, so that `ganns --help` answers at once.
+Commands import polars, altair and scikit-learn in their bodies, so that `ganns --help` waits for PyTorch alone.
 """
 
 from importlib.metadata import version
