@@ -167,7 +167,7 @@ def scale(
 
     `norms` are squares (M, parts) of matrices' norms, in one or more parts; `vectors` the gradients of all vectors.
     """
-    norm = (torch.cat(norms, dim=1).sum(1) + vectors.square().sum(1)).clamp_(min=0).sqrt()
+    norm = (torch.cat(norms, dim=1).sum(1) + (vectors * vectors).sum(1)).clamp_(min=0).sqrt()
     factor = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-6)).clamp(max=1.0)
     rate = learning_rate * schedule[count]
     return norm, factor.view(-1, 1, 1), rate, rate * weight_decay
@@ -181,7 +181,7 @@ def note(sums: Tensor, losses: list[Tensor], count: Tensor) -> None:
 
 def square_sum(gradient: Tensor) -> Tensor:
     """‖G‖² of each member, (M, 1)."""
-    return gradient.square().sum((1, 2)).unsqueeze(1)
+    return (gradient * gradient).sum((1, 2)).unsqueeze(1)
 
 
 def product_sum(left: Tensor, right: Tensor) -> Tensor:
@@ -194,23 +194,36 @@ def descend(parameter: Tensor, gradient: Tensor, rate: Tensor, decay: Tensor) ->
     parameter.sub_(torch.addcmul(gradient * rate, parameter, decay))
 
 
+def unbias(rate: Tensor, decay: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What a step of AdamW needs besides its averages: its rate, its ε, and what it leaves of a parameter.
+
+    Averages that began at zero are too small at first: the mean by 1 − 0.9ᵗ, the squares by 1 − 0.999ᵗ in step t =
+    `count` + 1. Numerator and denominator of the step are multiplied by the root of the latter.
+    """
+    steps = count.double() + 1  # 1 − 0.999 has three digits in float32
+    root = (1 - 0.999**steps).sqrt()
+    return rate * (root / (1 - 0.9**steps)).to(rate), (1e-8 * root).to(rate), 1 - decay
+
+
 def adapt(
     parameter: Tensor,
     gradient: Tensor,
     first: Tensor,
     second: Tensor,
-    rate: Tensor,
-    decay: Tensor,
     factor: Tensor,
-    count: Tensor,
+    rate: Tensor,
+    least: Tensor,
+    left: Tensor,
 ) -> None:
-    """AdamW's step number `count`, from 0, in place; `factor` clips the gradient."""
+    """A step of AdamW in place; `factor` clips the gradient, the rest is what `unbias` gives.
+
+    All numbers are tensors of the parameter's type: a CPU spends as long on turning one of Python's into such a tensor
+    as on the step of a small layer.
+    """
     gradient = gradient * factor
     first.lerp_(gradient, 0.1)
-    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-    count = count.double() + 1  # 1 − 0.999 has three digits in float32
-    size = (second / (1 - 0.999**count).to(second)).sqrt_().add_(1e-8)
-    parameter.sub_(parameter * decay).sub_(rate / (1 - 0.9**count).to(first) * first / size)
+    second.lerp_(gradient * gradient, 0.001)
+    parameter.mul_(left).addcdiv_(first * rate, second.sqrt().add_(least), value=-1)
 
 
 def drop(activity: Tensor, key: Tensor, count: Tensor, depth: int, probability: Tensor) -> tuple[Tensor, Tensor]:
@@ -237,6 +250,6 @@ def mix(x: Tensor) -> Tensor:
 
 FUNCTIONS = (
     place, take, rectify, expect, expect_dense, backward_plain, backward_expected, backward_dense, judge, balance,
-    weigh, scale, note, square_sum, product_sum, descend, adapt, drop,
+    weigh, scale, note, square_sum, product_sum, descend, unbias, adapt, drop,
 )  # fmt: skip
 Kernels = SimpleNamespace  # the functions by name

@@ -202,11 +202,13 @@ class Trainer:
     def _adapt(
         self, gradients: dict[str, Tensor], rates: Tensor, decays: Tensor, factor: Tensor, count: Tensor
     ) -> None:
+        rates, least, left = self.kernels.unbias(rates, decays, count)
+        of_matrices = factor, rates, least, left
+        of_vectors = factor[:, :, 0], rates[:, :, 0], least, left[:, :, 0]
         for name, (first, second) in self.memory.items():
             flat = name == "vectors"
             parameter = self.stack.buffer if flat else self.stack.matrices[name]
-            numbers = [number[:, :, 0] if flat else number for number in (rates, decays, factor)]
-            self.kernels.adapt(parameter, gradients[name], first, second, *numbers, count)
+            self.kernels.adapt(parameter, gradients[name], first, second, *(of_vectors if flat else of_matrices))
 
     def _gradients(self, x: Tensor, y: Tensor, count: Tensor) -> tuple[dict[str, Factors], Tensor, Losses]:
         """The gradient of each matrix, in factors; the gradient of all vectors (M, V); and the losses."""
