@@ -7,6 +7,8 @@ from ganns.study.claims import claims
 from ganns.study.duels import Duel, significant
 from ganns.study.scores import Results
 
+THREE = ("airfoil", "yacht", "utkface")  # fewer cannot bear out a sentence about ten
+
 
 def found(records):
     return {claim.sentence[:30]: claim for claim in claims(records)}
@@ -112,28 +114,27 @@ def test_the_lower_bound_matters_little_or_much():
 
 def test_learning_later_is_seen_in_histories():
     def learning(method, series, mae):
-        one = scored("airfoil", method, "mae", [mae])
-        return replace(one, seeds=(replace(one.seeds[0], history={"validation": series}),))
+        all_of = [scored(dataset, method, "mae", [mae]) for dataset in THREE]
+        return [replace(one, seeds=(replace(one.seeds[0], history={"validation": series}),)) for one in all_of]
 
     ann = learning("ann", [10.0, 2.0, 1.0, 1.0], 1.0)
     late = learning("gann-sparse", [10.0, 9.0, 8.0, 0.5], 0.5)
-    claim = found([ann, late])["The networks first learn slowe"]
-    assert claim.ours == "later in 1 of 1 comparisons; better in the end in 1 of those 1"
+    claim = found([*ann, *late])["The networks first learn slowe"]
+    assert claim.ours == "later in 3 of 3 comparisons; better in the end in 3 of those 3"
     assert claim.verdict == "holds"
-    assert (
-        found([ann, learning("gann-sparse", [10.0, 0.5], 0.5)])["The networks first learn slowe"].verdict
-        == "does not hold"
-    )
+    early = learning("gann-sparse", [10.0, 0.5], 0.5)
+    assert found([*ann, *early])["The networks first learn slowe"].verdict == "does not hold"
 
 
 def test_both_ganns_must_beat_both_variance_heads():
     nll = {"gann-dense": 1.0, "gann-sparse": 2.0, "varhead": 3.0, "varhead-d": 2.5}
-    records = [scored("airfoil", method, "nll", [value]) for method, value in nll.items()]
+    records = [scored(dataset, method, "nll", [value]) for dataset in THREE for method, value in nll.items()]
     assert found(records)["In case of regression, both Ga"].verdict == "holds"
-    worse = [scored("yacht", method, "nll", [value]) for method, value in {**nll, "gann-dense": 2.6}.items()]
-    claim = found(records + worse)["In case of regression, both Ga"]
-    assert (claim.paper, claim.ours) == ("better on 4 of 5, worse on 1", "better on 1 of 2, worse on 1")
-    assert claim.verdict == "does not hold"
+    worse = [scored("wine_regression", method, "nll", [v]) for method, v in {**nll, "gann-dense": 2.6}.items()]
+    claim = found(records[4:] + worse)["In case of regression, both Ga"]
+    assert (claim.paper, claim.ours) == ("better on 4 of 5, worse on 1", "better on 2 of 3, worse on 1")
+    assert claim.verdict == "holds in part"
+    assert found(records[4:])["In case of regression, both Ga"].verdict == "cannot be told"  # of two datasets
 
 
 def test_the_papers_own_numbers_fulfil_its_own_counts():

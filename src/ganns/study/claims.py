@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ganns.study.catalogue import DATASETS
 from ganns.study.duels import PAPER, Duel, Means, Tables, count, duel, sign, significant, tables_of
@@ -14,6 +14,8 @@ _COLLAPSE = 0.9  # as good as the best
 _STRONG = 0.5  # the α from which the paper sees performance collapse
 _LEARNT = 0.9  # of the way from the first to the best validation metric
 _NOT_RUN = "not run"
+_UNTOLD = "cannot be told"
+_FEWEST = 3  # datasets that can bear out a sentence about ten, or refute it
 _PLAIN_GANNS = ("gann-dense", "gann-sparse")
 
 
@@ -41,7 +43,7 @@ def claims(records: Iterable[Record]) -> list[Claim]:
     records = [record for record in records if not record.synthetic]
     results = Results.of(records, "paper")
     ours = tables_of(results)
-    return [
+    counted = [
         _against_ann(
             "The sparse architecture outperforms the ANN on nine out of ten datasets with one tie.",
             "gann-sparse",
@@ -52,17 +54,17 @@ def claims(records: Iterable[Record]) -> list[Claim]:
         _delayed(results, ours),
         _sparse_against_dense(ours),
         _with_dropout(ours),
-        _alpha(_sweeps(records, "sweep", "alpha")),
-        _floor(_sweeps(records, "floors", "floor")),
-        _regression_nll(ours),
-        _best_nll(ours),
-        _classification_nll(ours),
     ]
+    sweeps = [_alpha(_sweeps(records, "sweep", "alpha")), _floor(_sweeps(records, "floors", "floor"))]
+    of_uncertainty = [_regression_nll(ours), _best_nll(ours), _classification_nll(ours)]
+    if len(results.datasets) < _FEWEST:
+        counted, of_uncertainty = ([replace(c, verdict=_UNTOLD) for c in few] for few in (counted, of_uncertainty))
+    return [*counted, *sweeps, *of_uncertainty]
 
 
 def _verdict(holds: bool, partly: bool = False, *, told: bool) -> str:
     if not told:
-        return "cannot be told"
+        return _UNTOLD
     return "holds" if holds else "holds in part" if partly else "does not hold"
 
 
