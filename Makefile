@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/study.stamp  ## repeat a part of the paper on handwritten digits, and report on it (three minutes)
+demo: .venv/study.stamp  ## repeat a part of the paper on handwritten digits, and report on it (two minutes)
 	OMP_NUM_THREADS=1 $(BIN)/ganns reproduce digits --methods gann-sparse,gann-dense,ann,ann-d --seeds 3 --jobs 2 --out demo
 
 test: .venv/dev.stamp  ## run the tests and doctests (pass more with ARGS="-k noise")
