@@ -10,6 +10,7 @@ torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("default")
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["SCIPY_ARRAY_API"] = "1"  # one of scikit-learn's checks of estimators is skipped without it
 
 
 @pytest.fixture(autouse=True)
