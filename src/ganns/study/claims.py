@@ -76,7 +76,7 @@ def _against_ann(sentence: str, method: str, results: Results) -> Claim:
         if here.datasets
         else _NOT_RUN
     )
-    verdict = _verdict(here.share >= paper.share, here.wins > here.losses, told=here.datasets > 0)
+    verdict = _verdict(here.share >= paper.share, here.wins > here.losses, told=here.datasets >= _FEWEST)
     return Claim(sentence, "MAE and accuracy, means as printed", str(paper), ours, verdict)
 
 
@@ -90,7 +90,7 @@ def _consistency(ours: Tables) -> Claim:
         return ", ".join(f"{name} {d.wins} of {d.datasets}" for name, d in found.items() if d.datasets) or _NOT_RUN
 
     here = duels(ours)
-    told = all(d.datasets for d in here.values())
+    told = all(d.datasets >= _FEWEST for d in here.values())
     best = max(here["weight decay"].share, here["dropout"].share)
     above = [here[name].share > best for name in ("sparse", "dense")]
     return Claim(
@@ -153,7 +153,7 @@ def _sparse_against_dense(ours: Tables) -> Claim:
         "MAE and accuracy, sparse against dense",
         str(paper),
         str(here),
-        _verdict(here.wins > here.losses, told=here.datasets > 0),
+        _verdict(here.wins > here.losses, told=here.datasets >= _FEWEST),
     )
 
 
@@ -164,7 +164,7 @@ def _with_dropout(ours: Tables) -> Claim:
         "MAE and accuracy, sparse with dropout against sparse without",
         str(paper),
         str(here),
-        _verdict(here.wins > 0, told=here.datasets > 0),
+        _verdict(here.wins > 0, told=here.datasets >= _FEWEST),
     )
 
 
@@ -239,7 +239,7 @@ def _regression_nll(ours: Tables) -> Claim:
         "Gaussian NLL as trained: both GaNNs against both variance heads",
         str(paper),
         str(here),
-        _verdict(here.share == 1, here.wins > here.losses, told=here.datasets > 0),
+        _verdict(here.share == 1, here.wins > here.losses, told=here.datasets >= _FEWEST),
     )
 
 
@@ -286,7 +286,7 @@ def _classification_nll(ours: Tables) -> Claim:
         "NLL as trained, against the ANN",
         words(both(PAPER.nll)),
         words(here),
-        _verdict(all(mixed), any(mixed), told=all(found.datasets > 1 for found in here)),
+        _verdict(all(mixed), any(mixed), told=all(found.datasets >= _FEWEST for found in here)),
     )
 
 
