@@ -250,6 +250,17 @@ def test_a_member_that_diverges_is_left_alone(rate, good):
         assert alone.diverged is None
 
 
+def test_a_loss_that_is_infinite_is_divergence_without_any_nan():
+    """Clipping turns an infinite norm into a step of nothing, so that nothing else tells."""
+    x, y = table(REGRESSION)
+    recipe = replace(REGRESSION, standardise_targets=False, clip_norm=10.0, epochs=2)
+    options = {"variance": None, "hidden": (8,), "dtype": torch.float32, "device": "cpu", "progress": False}
+    (lost,) = fit_fleet(x, 1e25 * y, recipe, [Member()], **options).trainings
+    assert np.isposinf(lost.history["base"]).all()
+    assert not any(np.isnan(series).any() for series in lost.history.values())
+    assert (lost.diverged, lost.best_epoch) == (1, 0)
+
+
 def test_members_stop_early_each_in_its_own_time():
     recipe = replace(REGRESSION, patience=3, epochs=40, learning_rate=0.3, clip_norm=10.0)
     fleet = fit(recipe, [Member(seed=seed) for seed in range(6)])
