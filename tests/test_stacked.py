@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import ganns
-from ganns import kernels
+from ganns import kernels, stacked
 from ganns.heads import Classes, Mean, Variance, split_variance
 from ganns.loop import kernels as make_kernels
 from ganns.stacked import Hyper, Shape, Stack, Trainer, initial_state
@@ -86,6 +86,7 @@ def _base(head, output, y):
     return (weight * F.gaussian_nll_loss(mean, y, variance, reduction="none", eps=1e-12)).mean()
 
 
+@pytest.mark.parametrize("shared", [2**14, 0], ids=["in-one-buffer", "by-themselves"])
 @pytest.mark.parametrize("variance", [None, "constant", "sparse", "dense"])
 @pytest.mark.parametrize(
     ("head", "optimizer", "dropout", "decay", "hidden"),
@@ -98,7 +99,8 @@ def _base(head, output, y):
         (Classes(), "adamw", False, False, (40, 30, 20)),
     ],
 )
-def test_steps_are_those_of_autograd(variance, head, optimizer, dropout, decay, hidden):
+def test_steps_are_those_of_autograd(monkeypatch, shared, variance, head, optimizer, dropout, decay, hidden):
+    monkeypatch.setitem(stacked._SHARED, "cpu", shared)
     targets = 4 if isinstance(head, Classes) else 2
     shape = Shape(6, head.outputs(targets), hidden, variance)
     batches = [

@@ -110,6 +110,18 @@ def test_what_only_one_member_has_does_not_change_the_others(variance, change):
         assert_same_training(fleet.trainings[place], fit(REGRESSION, [member], variance=variance).trainings[0], 1e-10)
 
 
+@pytest.mark.parametrize("recipe", [REGRESSION, replace(CLASSES, optimizer="adamw", dropout=0.2, weight_decay=0.1)])
+@pytest.mark.parametrize("variance", [None, "sparse", "dense"])
+def test_where_parameters_and_batches_lie_changes_nothing(monkeypatch, variance, recipe):
+    """Large fleets keep matrices by themselves and ask for each batch in its turn, and evaluate in pieces."""
+    together = fit(recipe, MEMBERS, variance=variance)
+    monkeypatch.setitem(ganns.stacked._SHARED, "cpu", 0)
+    monkeypatch.setitem(ganns.loop.AHEAD, "cpu", 0)
+    monkeypatch.setitem(ganns.loop.EVALUATED, "cpu", 2000)
+    for one, other in zip(together.trainings, fit(recipe, MEMBERS, variance=variance).trainings, strict=True):
+        assert_same_training(one, other, 1e-10)
+
+
 def test_a_member_does_not_depend_on_its_company():
     """In another order, with others and under another name of its split, it starts and ends the same."""
     shuffled = [Member(seed=9, alpha=3.0), MEMBERS[2], MEMBERS[0], replace(MEMBERS[1], split=1)]

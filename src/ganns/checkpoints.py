@@ -79,6 +79,19 @@ class Checkpoint:
         return self.folder / f"group-{number:03d}.safetensors"
 
 
+def own_folder(folder: str | os.PathLike, rank: int, world: int) -> Path:
+    """Where one of so many processes keeps its members; an error if others shared out the fleet that is there."""
+    whole = Path(folder)
+    shared_by = {int(part.name.rpartition("-")[2]) for part in whole.glob("part-*-of-*[0-9]")}
+    shared_by |= {1} if (whole / "fleet.json").exists() else set()
+    if others := sorted(shared_by - {world}):
+        raise ValueError(
+            f"checkpoint={str(folder)!r} holds a fleet that {others[0]} process{'es' * (others[0] > 1)} trained, and "
+            f"here {'are' if world > 1 else 'is'} {world}. Go on with as many, or choose another folder."
+        )
+    return whole if world == 1 else whole / f"part-{rank}-of-{world}"
+
+
 class Interrupt:
     """Holds back Ctrl-C until a step is whole, so that what is then saved is whole too; a second one acts at once.
 

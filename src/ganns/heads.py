@@ -24,12 +24,12 @@ class Head(ABC):
         """How many numbers a network puts out for so many targets (or classes)."""
 
     @abstractmethod
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        """The base loss of each row, (M, B)."""
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The base loss of each network, (M,): a mean over rows."""
 
     @abstractmethod
     def delta(self, output: Tensor, y: Tensor) -> Tensor:
-        """Gradient of the losses' mean over rows with respect to the output, (M, B, outputs)."""
+        """Its gradient with respect to the output, (M, B, outputs)."""
 
     @abstractmethod
     def metrics(self, output: Tensor, y: Tensor, scale: Tensor) -> Tensor:
@@ -44,9 +44,10 @@ class Mean(Head):
         """One for each."""
         return targets
 
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        """Squared error, averaged over targets."""
-        return (output - y).square().mean(-1)
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Squared error, averaged over targets as well."""
+        error = (output - y).flatten(1)
+        return (error * error).mean(1)
 
     def delta(self, output: Tensor, y: Tensor) -> Tensor:
         """2 (o − y) / n."""
@@ -73,10 +74,10 @@ class Variance(Head):
         """Means first, then what softplus turns into variances."""
         return 2 * targets
 
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        """½ ((y − m)²/σ² + ln σ²), averaged over targets."""
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """½ ((y − m)²/σ² + ln σ²), averaged over targets as well."""
         mean, variance = split_variance(output)
-        return 0.5 * ((y - mean).square() / variance + variance.log()).mul(variance**self.beta).mean(-1)
+        return 0.5 * ((y - mean).square() / variance + variance.log()).mul(variance**self.beta).mean((1, 2))
 
     def delta(self, output: Tensor, y: Tensor) -> Tensor:
         """By the mean (m − y)/σ², by the raw variance ½ (1/σ² − (m − y)²/σ⁴) ζ', each times σ^2β."""
@@ -101,9 +102,9 @@ class Classes(Head):
         """One for each class."""
         return targets
 
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
         """−ln p of the true class."""
-        return output.logsumexp(-1) - output.gather(-1, y.unsqueeze(-1)).squeeze(-1)
+        return (output.logsumexp(-1) - output.gather(-1, y.unsqueeze(-1)).squeeze(-1)).mean(1)
 
     def delta(self, output: Tensor, y: Tensor) -> Tensor:
         """Gradient p − 1 for the true class, p for the others."""

@@ -29,12 +29,13 @@ def place(order: Tensor, count: Tensor, batch: int) -> Tensor:
 
 def take(x: Tensor, chosen: Tensor, mean: Tensor, inverse: Tensor) -> Tensor:
     """Rows (M, B, F) of x (N, F), which may be bytes, scaled."""
-    return x[chosen].to(mean.dtype).sub_(mean).mul_(inverse)
+    rows = x.index_select(0, chosen.reshape(-1)).view(*chosen.shape, -1)  # quicker than x[chosen]
+    return rows.to(mean.dtype).sub_(mean).mul_(inverse)
 
 
 def rectify(z: Tensor, bias: Tensor, out: Tensor) -> Tensor:
     """The activity ReLU(z + b), written into `out`."""
-    return out.copy_(z.add_(bias).relu_())
+    return torch.clamp_min(z.add_(bias), 0, out=out)
 
 
 class Expected(NamedTuple):
@@ -87,8 +88,8 @@ def expect_dense(activity: Tensor, drive: Tensor, mean: Tensor, bias: Tensor, fl
 
 
 def _rectified(upstream: Tensor, activity: Tensor) -> Tensor:
-    """The gradient by z where `upstream` is that by ReLU(z): one pass, where a product with a mask takes three."""
-    return torch.ops.aten.threshold_backward(upstream, activity, 0)
+    """The gradient by z where `upstream` is that by ReLU(z), in its place; a product with a mask takes three passes."""
+    return torch.ops.aten.threshold_backward.grad_input(upstream, activity, 0, grad_input=upstream)
 
 
 def backward_plain(upstream: Tensor, activity: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +100,7 @@ def backward_plain(upstream: Tensor, activity: Tensor) -> tuple[Tensor, Tensor]:
 
 def backward_expected(upstream: Tensor, activity: Tensor, by_activity: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients by z and by b, where energies count `weight` (M, 1, 1)."""
-    delta = _rectified(torch.addcmul(upstream, by_activity, weight), activity)
+    delta = _rectified(upstream.addcmul_(by_activity, weight), activity)
     return delta, delta.sum(1)
 
 
@@ -128,22 +129,24 @@ def backward_dense(
 
 
 def judge(head: Head, output: Tensor, bias: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Base loss of each row (M, B), and the gradients of their mean by the output and by the head's bias."""
+    """Base loss (M,), and its gradients by the output and by the head's bias."""
     output = output.add_(bias)
     delta = head.delta(output, y)
-    return head.losses(output, y), delta, delta.sum(1)
+    return head.loss(output, y), delta, delta.sum(1)
 
 
-def balance(losses: Tensor, energies: list[Tensor], alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Base loss, inner loss and the coefficient of Eq. 9, each (M,), from losses (M, B) and twice the energies (M, U).
+def balance(base: Tensor, energies: list[Tensor], alpha: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Inner loss and the coefficient of Eq. 9, each (M,), from twice the energies (M, U), sums over so many rows.
 
-    Without priors there are no energies, and both others are zero.
+    And what a row's energy counts in the gradient, (M, 1, 1). Without priors all three are zero.
     """
-    base = losses.mean(1)
     if not energies:
-        return base, torch.zeros_like(base), torch.zeros_like(base)
-    inner = torch.cat(energies, dim=1).sum(1) * (0.5 / losses.shape[1])
-    return base, inner, coefficient(base, inner, alpha)
+        nothing = torch.zeros_like(base)
+        return nothing, nothing, nothing
+    units = energies[0] if len(energies) == 1 else torch.cat(energies, dim=1)
+    inner = units.sum(1) * (0.5 / rows)
+    found = coefficient(base, inner, alpha.view(-1))
+    return inner, found, (found / rows).view(-1, 1, 1)
 
 
 def weigh(sums: tuple[Tensor, ...], weight: Tensor) -> tuple[Tensor, ...]:
@@ -156,7 +159,7 @@ def weigh(sums: tuple[Tensor, ...], weight: Tensor) -> tuple[Tensor, ...]:
 
 def scale(
     norms: list[Tensor],
-    vectors: Tensor,
+    shared: Tensor,
     clip: float | None,
     schedule: Tensor,
     count: Tensor,
@@ -165,11 +168,15 @@ def scale(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Norm (M,) of each member's gradient, what clipping multiplies it by, the rate and the decay: each (M, 1, 1).
 
-    `norms` are squares (M, parts) of matrices' norms, in one or more parts; `vectors` the gradients of all vectors.
+    `norms` are squares (M, parts) of the norms of matrices by themselves, in one or more parts; `shared` (M, 1, P) is
+    the gradient of all else.
     """
-    norm = (torch.cat(norms, dim=1).sum(1) + (vectors * vectors).sum(1)).clamp_(min=0).sqrt()
+    norm = torch.linalg.vector_norm(shared, dim=2)
+    if norms:
+        norm = torch.cat([*norms, norm * norm], dim=1).sum(1, keepdim=True).clamp_(min=0).sqrt()
+    norm = norm.squeeze(1)
     factor = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-6)).clamp(max=1.0)
-    rate = learning_rate * schedule[count]
+    rate = learning_rate * schedule.index_select(0, count)
     return norm, factor.view(-1, 1, 1), rate, rate * weight_decay
 
 
@@ -189,9 +196,11 @@ def product_sum(left: Tensor, right: Tensor) -> Tensor:
     return (left * right).sum((1, 2)).unsqueeze(1)
 
 
-def descend(parameter: Tensor, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-    """θ ← θ − rate · g − decay · θ; rate and decay broadcast."""
-    parameter.sub_(torch.addcmul(gradient * rate, parameter, decay))
+def descend(parameter: Tensor, gradient: Tensor, rate: Tensor, left: Tensor | None) -> None:
+    """θ ← left · θ − rate · g; None leaves all of it."""
+    if left is not None:
+        parameter.mul_(left)
+    parameter.addcmul_(gradient, rate, value=-1)
 
 
 def unbias(rate: Tensor, decay: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:

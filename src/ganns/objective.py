@@ -48,8 +48,7 @@ def coefficient(base: Tensor, inner: Tensor, alpha: float | Tensor = 1.0, max_we
     The inner loss may cross zero, where the ratio has a pole; it is kept at `max_weight` or below.
     """
     base, inner = no_gradient(base).abs(), no_gradient(inner).abs()
-    smallest = torch.finfo(inner.dtype).tiny
-    return alpha * base / inner.clamp(min=smallest).maximum(base / max_weight)
+    return alpha * (base / inner.clamp(min=torch.finfo(inner.dtype).tiny)).clamp(max=max_weight)
 
 
 def total_loss(

@@ -46,6 +46,8 @@ class Shape:
 
 
 _CACHED = 2**22  # numbers
+_REGISTER = 16  # numbers
+_SHARED = {"cpu": 2**14, "cuda": 0}  # numbers in a matrix; larger ones lie by themselves, as on a GPU aligned ones do
 _SUMS = ("prior.mean", "prior.bias", "prior.weight")  # as `Expected.sums` has them
 
 
@@ -58,6 +60,12 @@ class Factors(NamedTuple):
     def product(self) -> Tensor:
         """The gradient itself."""
         return torch.bmm(self.delta.mT, self.seen)
+
+    def flat(self) -> Tensor:
+        """The same as (M, out · in); a CPU takes up to four times as long for rows that do not fill a register."""
+        if self.seen.shape[2] < min(_REGISTER, self.delta.shape[2]):
+            return torch.bmm(self.seen.mT, self.delta).mT.flatten(1)
+        return self.product().flatten(1)
 
     @property
     def wide(self) -> bool:
@@ -93,38 +101,52 @@ class Losses(NamedTuple):
 class Stack:
     """Parameters of M networks of one shape, each (M, ...), under the names that `GaussianMLP` gives them.
 
-    Vectors share one buffer, so that one operation updates them all; in it those of one kind ("prior.mean") lie side by
-    side for all layers, so that one operation serves all priors: `joined` has them as (M, 1, units of all layers).
+    Vectors and small matrices share one buffer (M, 1, P), so that one operation updates them all; in it vectors of one
+    kind ("prior.mean") lie side by side for all layers, so that one operation serves all priors: `joined` has them as
+    (M, 1, units of all layers), `vectors` has each (M, 1, U).
     """
 
     def __init__(self, shape: Shape, states: Sequence[dict[str, Tensor]], device: torch.device, dtype: torch.dtype):
         self.shape = shape
         names = [name for name in states[0] if shape.variance or ".prior." not in name]
         stacked = {name: torch.stack([state[name] for state in states]).to(device, dtype) for name in names}
-        self.matrices = {name: value for name, value in stacked.items() if value.ndim == 3}
         kinds = sorted({_kind(name) for name, value in stacked.items() if value.ndim == 2})
-        vectors = [(name, v) for kind in kinds for name, v in stacked.items() if v.ndim == 2 and _kind(name) == kind]
-        self.buffer = torch.cat([value for _, value in vectors], dim=1)
-        views = self.buffer.split([value.shape[1] for _, value in vectors], dim=1)
-        self.vectors = {name: view for (name, _), view in zip(vectors, views, strict=True)}
-        widths = [sum(v.shape[1] for name, v in vectors if _kind(name) == kind) for kind in kinds]
-        self.joined = dict(zip(kinds, self.buffer.unsqueeze(1).split(widths, dim=2), strict=True))
+        vectors = [name for kind in kinds for name in names if stacked[name].ndim == 2 and _kind(name) == kind]
+        matrices = [name for name in names if stacked[name].ndim == 3]
+        small = [name for name in matrices if stacked[name][0].numel() <= _SHARED[device.type]]
+        self.own = {name: stacked[name] for name in matrices if name not in small}
+        self.shared = {name: stacked[name].shape[1:] for name in (*vectors, *small)}
+        self.buffer = torch.cat([stacked[name].flatten(1) for name in self.shared], dim=1).unsqueeze(1)
+        named = self.parameters()
+        self.vectors = {name: named[name].unsqueeze(1) for name in vectors}
+        self.matrices = {name: named[name] for name in matrices}
+        self.small = {name: named[name] for name in small}
+        widths = [sum(stacked[name].shape[1] for name in vectors if _kind(name) == kind) for kind in kinds]
+        of_vectors = self.buffer[:, :, : sum(widths)]
+        self.joined = dict(zip(kinds, of_vectors.split(widths, dim=2), strict=True))
+
+    def storages(self) -> dict[str, Tensor]:
+        """The tensors that hold them all: large matrices by name, and the buffer."""
+        return {**self.own, "shared": self.buffer}
+
+    def named(self, storages: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Parameters, or what there is as much of, by name: views of tensors that are as `storages` gives them."""
+        pieces = storages["shared"].squeeze(1).split([size.numel() for size in self.shared.values()], dim=1)
+        views = {name: piece.view(-1, *size) for (name, size), piece in zip(self.shared.items(), pieces, strict=True)}
+        return {name: values for name, values in storages.items() if name != "shared"} | views
 
     def parameters(self) -> dict[str, Tensor]:
         """All of them by name; changing one in place changes the network."""
-        return {**self.matrices, **self.vectors}
+        return self.named(self.storages())
 
-    def assemble(self, vectors: dict[str, Tensor]) -> Tensor:
-        """One buffer (M, V) from gradients (M, U) of vectors, or of all layers' vectors of one kind."""
+    def assemble(self, vectors: dict[str, Tensor], gradients: "dict[str, Factors]") -> Tensor:
+        """The buffer's gradient: of vectors (M, U), or of all layers' vectors of one kind, and of small matrices."""
         pieces: list[Tensor] = []
         for kind in self.joined:
             whole = vectors.get(kind)
             pieces += [whole] if whole is not None else [vectors[name] for name in self.vectors if _kind(name) == kind]
-        return torch.cat(pieces, dim=1)
-
-    def vector(self, name: str) -> Tensor:
-        """One number a unit, (M, 1, U)."""
-        return self.vectors[name].unsqueeze(1)
+        pieces += [gradients[name].flat() for name in self.small]
+        return torch.cat(pieces, dim=1).unsqueeze(1)
 
 
 def _kind(name: str) -> str:
@@ -137,8 +159,8 @@ def forward(stack: Stack, x: Tensor, kernels: Kernels) -> Tensor:
     for depth in range(len(stack.shape.hidden)):
         name = f"layers.{depth}.linear"
         z = torch.bmm(x, stack.matrices[f"{name}.weight"].mT)
-        x = kernels.rectify(z, stack.vector(f"{name}.bias"), z)
-    return torch.bmm(x, stack.matrices["head.weight"].mT).add_(stack.vector("head.bias"))
+        x = kernels.rectify(z, stack.vectors[f"{name}.bias"], z)
+    return torch.bmm(x, stack.matrices["head.weight"].mT).add_(stack.vectors["head.bias"])
 
 
 class Trainer:
@@ -159,8 +181,7 @@ class Trainer:
         self.adapts = optimizer == "adamw"
         self.memory: dict[str, tuple[Tensor, Tensor]] = {}
         if self.adapts:
-            updated = {**stack.matrices, "vectors": stack.buffer}
-            self.memory = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in updated.items()}
+            self.memory = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in stack.storages().items()}
 
     def step(self, x: Tensor, y: Tensor, schedule: Tensor, count: Tensor) -> Losses:
         """Learn from rows x (M, B, features) and targets y (M, B, ...).
@@ -171,7 +192,7 @@ class Trainer:
             schedule: what learning rates are multiplied by in each step.
             count: number of this step, from 0; a whole number, one element.
         """
-        gradients, vectors, losses = self._gradients(x, y, count)
+        gradients, shared, losses = self._gradients(x, y, count)
         written = {name: g.product() for name, g in gradients.items() if self.adapts or not g.wide}
         norms = [
             self.kernels.square_sum(written[name])
@@ -179,49 +200,41 @@ class Trainer:
             else self.kernels.product_sum(torch.bmm(g.delta, g.delta.mT), torch.bmm(g.seen, g.seen.mT))
             for name, g in gradients.items()
         ]
+        written["shared"] = shared
         numbers = schedule, count, self.hyper.learning_rate, self.hyper.weight_decay
-        norm, factor, rates, decays = self.kernels.scale(norms, vectors, self.clip, *numbers)
+        norm, factor, rates, decays = self.kernels.scale(norms, shared, self.clip, *numbers)
         if self.adapts:
-            self._adapt({**written, "vectors": vectors}, rates, decays, factor, count)
+            self._adapt(written, factor, *self.kernels.unbias(rates, decays, count))
         else:
-            self._descend(gradients, written, vectors, rates * factor, decays)
+            self._descend(gradients, written, rates * factor, 1 - decays if self.decays else None)
         return losses._replace(norm=norm)
 
     def _descend(
-        self, gradients: dict[str, Factors], written: dict[str, Tensor], vectors: Tensor, rates: Tensor, decays: Tensor
+        self, gradients: dict[str, Factors], written: dict[str, Tensor], rates: Tensor, left: Tensor | None
     ) -> None:
-        for name, weight in self.stack.matrices.items():
+        for name, parameter in self.stack.storages().items():
             if name in written:
-                self.kernels.descend(weight, written[name], rates, decays)
+                self.kernels.descend(parameter, written[name], rates, left)
                 continue
-            if self.decays:
-                weight.mul_(1 - decays)
-            weight.baddbmm_((gradients[name].delta * rates).mT, gradients[name].seen, alpha=-1)
-        self.kernels.descend(self.stack.buffer, vectors, rates[:, :, 0], decays[:, :, 0])
+            if left is not None:
+                parameter.mul_(left)
+            parameter.baddbmm_((gradients[name].delta * rates).mT, gradients[name].seen, alpha=-1)
 
-    def _adapt(
-        self, gradients: dict[str, Tensor], rates: Tensor, decays: Tensor, factor: Tensor, count: Tensor
-    ) -> None:
-        rates, least, left = self.kernels.unbias(rates, decays, count)
-        of_matrices = factor, rates, least, left
-        of_vectors = factor[:, :, 0], rates[:, :, 0], least, left[:, :, 0]
-        for name, (first, second) in self.memory.items():
-            flat = name == "vectors"
-            parameter = self.stack.buffer if flat else self.stack.matrices[name]
-            self.kernels.adapt(parameter, gradients[name], first, second, *(of_vectors if flat else of_matrices))
+    def _adapt(self, written: dict[str, Tensor], factor: Tensor, rates: Tensor, least: Tensor, left: Tensor) -> None:
+        for name, parameter in self.stack.storages().items():
+            self.kernels.adapt(parameter, written[name], *self.memory[name], factor, rates, least, left)
 
     def _gradients(self, x: Tensor, y: Tensor, count: Tensor) -> tuple[dict[str, Factors], Tensor, Losses]:
-        """The gradient of each matrix, in factors; the gradient of all vectors (M, V); and the losses."""
+        """The gradient of each large matrix, in factors; that of the shared buffer; and the losses."""
         stack, kernels = self.stack, self.kernels
         tape, expected = self._forward(x, count)
         seen = tape[-1].passed_on
         output = torch.bmm(seen, stack.matrices["head.weight"].mT)
-        losses, delta, by_bias = kernels.judge(self.head, output, stack.vector("head.bias"), y)
+        base, delta, by_bias = kernels.judge(self.head, output, stack.vectors["head.bias"], y)
         energies = [layer.dense.energy for layer in tape if layer.dense is not None]
         if expected is not None:
             energies = [expected.energy]
-        base, inner, coefficient = kernels.balance(losses, energies, self.hyper.alpha.view(-1))
-        weight = (coefficient / losses.shape[1]).view(-1, 1, 1)
+        inner, coefficient, weight = kernels.balance(base, energies, self.hyper.alpha, x.shape[1])
 
         gradients = {"head.weight": Factors(delta, seen)}
         vectors = {"head.bias": by_bias}
@@ -252,25 +265,28 @@ class Trainer:
             gradients[f"{linear}.weight"] = Factors(delta, layer.seen)
             if depth:
                 upstream = torch.bmm(delta, stack.matrices[f"{linear}.weight"])
-        return gradients, stack.assemble(vectors), Losses(base, inner, coefficient, base)
+        shared = stack.assemble(vectors, gradients)
+        return {name: gradients[name] for name in stack.own}, shared, Losses(base, inner, coefficient, base)
 
     def _forward(self, x: Tensor, count: Tensor) -> "tuple[list[_Layer], Expected | None]":
         """What the backward pass needs: of each layer, and of all priors together unless they are dense."""
         stack, kernels, variance = self.stack, self.kernels, self.stack.shape.variance
         joined, floor, hidden = stack.joined, self.hyper.floor, stack.shape.hidden
-        activities = x.new_empty(x.shape[0], x.shape[1], sum(hidden))
+        alike = variance in ("constant", "sparse")  # then one operation serves the priors of all layers
+        activities = x.new_empty(x.shape[0], x.shape[1], sum(hidden) if alike else 0)
+        outs = activities.split(hidden, dim=2) if alike else ()
         tape: list[_Layer] = []
         seen, fed, sigma = x, x, None
-        for depth, out in enumerate(activities.split(hidden, dim=2)):
+        for depth in range(len(hidden)):
             linear, prior = f"layers.{depth}.linear", f"layers.{depth}.prior"
             z = torch.bmm(seen, stack.matrices[f"{linear}.weight"].mT)
-            activity = kernels.rectify(z, stack.vector(f"{linear}.bias"), out)
+            activity = kernels.rectify(z, stack.vectors[f"{linear}.bias"], outs[depth] if outs else z)
             dense, fed_sigma = None, sigma
             if variance == "dense":
                 drive = torch.bmm(fed, stack.matrices[f"{prior}.weight"].mT)
                 if sigma is not None:
                     drive = drive.baddbmm_(sigma, stack.matrices[f"{prior}.sigma_weight"].mT)
-                numbers = stack.vector(f"{prior}.mean"), stack.vector(f"{prior}.bias"), floor
+                numbers = stack.vectors[f"{prior}.mean"], stack.vectors[f"{prior}.bias"], floor
                 dense = kernels.expect_dense(activity, drive, *numbers)
                 sigma = dense.sigma
             passed_on, factor = activity, None
@@ -278,7 +294,7 @@ class Trainer:
                 passed_on, factor = kernels.drop(activity, self.hyper.key, count, depth, self.hyper.dropout)
             tape.append(_Layer(seen, fed, fed_sigma, activity, passed_on, factor, dense))
             seen, fed = passed_on, activity
-        if variance in (None, "dense"):
+        if not alike:
             return tape, None
         weight = joined["prior.weight"] if variance == "sparse" else None
         return tape, kernels.expect(activities, weight, joined["prior.mean"], joined["prior.bias"], floor)

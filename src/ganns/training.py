@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ganns.checkpoints import Checkpoint, Interrupt, fingerprint
+from ganns.checkpoints import Checkpoint, Interrupt, fingerprint, own_folder
 from ganns.families import choose
 from ganns.feeding import Rows, Scaling, check_rows, divide, scalings
 from ganns.heads import make_head
@@ -22,7 +22,7 @@ from ganns.progress import Clock, Display, Listener
 from ganns.recipes import Member, Recipe, Split
 from ganns.stacked import Shape, member_network
 
-FORMAT = 2
+FORMAT = 3
 _WIDE = 2**16  # weights in a layer: beyond, a CPU's cores are busy with one member
 
 
@@ -158,8 +158,7 @@ def fit_fleet(
         )
         keep = None
         if checkpoint is not None and len(mine):
-            folder = os.fspath(checkpoint) if world == 1 else os.path.join(checkpoint, f"part-{rank}-of-{world}")
-            keep = Checkpoint(folder, trainer.description(), trainer.sizes)
+            keep = Checkpoint(own_folder(checkpoint, rank, world), trainer.description(), trainer.sizes)
             trainer.sizes = keep.sizes
         trainings = trainer.run(keep, checkpoint_seconds, listener)
         if world > 1:

@@ -158,7 +158,7 @@ def of_boosting(
         return (model.staged_predict if task == "regression" else model.staged_predict_proba)(x.numpy())
 
     target = stop[1].unsqueeze(0)
-    each = [float(losses.losses(outputs(answer), target).mean()) for answer in stages(stop[0])]
+    each = [float(losses.loss(outputs(answer), target)) for answer in stages(stop[0])]
     best = int(np.argmin(each))
 
     def draw(x: Tensor, calibration: Calibration) -> Tensor:
