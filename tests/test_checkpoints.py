@@ -15,7 +15,7 @@ from test_training import CLASSES, MEMBERS, REGRESSION, fit, table
 
 import ganns
 from ganns import Member, fit_fleet
-from ganns.checkpoints import Checkpoint, fingerprint
+from ganns.checkpoints import Checkpoint, fingerprint, own_folder
 from ganns.feeding import check_rows
 from ganns.loop import Group
 
@@ -177,6 +177,16 @@ def test_other_data_are_refused(tmp_path):
         fit_fleet(x, y, RECIPE, **options)
     with pytest.raises(ValueError, match=r"data.rows is 210 there, 200 here"):
         fit_fleet(x[:200], y[:200], RECIPE, **options)
+
+
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1), (2, 12), (12, 2)])
+def test_a_fleet_that_was_shared_out_otherwise_is_refused(tmp_path, before, now):
+    """Each process would find nothing of its own there, and begin anew without a word."""
+    for rank in range(before):
+        Checkpoint(own_folder(tmp_path, rank, before), {}, [1])
+        assert own_folder(tmp_path, rank, before).is_dir()
+    with pytest.raises(ValueError, match=rf"that {before} process(es)? trained, and here (is|are) {now}\. Go on with"):
+        own_folder(tmp_path, 0, now)
 
 
 @pytest.mark.parametrize("name", ["fleet.json", "group-000.safetensors"])
