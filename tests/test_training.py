@@ -1,5 +1,6 @@
 """Fleets: what a member learns depends on nothing but itself."""
 
+import shutil
 import subprocess
 import sys
 import weakref
@@ -14,6 +15,7 @@ from torch.testing import assert_close
 
 import ganns
 from ganns import Member, Recipe, fit_fleet
+from ganns.kernels import FUNCTIONS, Kernels
 from ganns.stacked import Shape, initial_state
 
 REGRESSION = Recipe(
@@ -131,6 +133,25 @@ def test_a_member_does_not_depend_on_its_company():
         assert_same_training(first, second, 1e-10)
         for part, same in zip(first.split, second.split, strict=True):
             np.testing.assert_array_equal(part, same)
+
+
+COMPILED = {
+    "sparse": replace(REGRESSION, epochs=1, dropout=0.2, weight_decay=1e-3),
+    "dense": replace(CLASSES, epochs=1, optimizer="adamw", weight_decay=0.1),
+}
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="needs a C++ compiler")
+@pytest.mark.parametrize(("variance", "recipe"), COMPILED.items())
+def test_compiled_functions_give_the_same(monkeypatch, variance, recipe):
+    """What a GPU compiles, compiled for a CPU, with parameters and batches where a GPU has them."""
+    exact = fit(recipe, MEMBERS, variance=variance)
+    compiled = {function.__name__: torch.compile(function, dynamic=True) for function in FUNCTIONS}
+    monkeypatch.setattr(ganns.loop, "kernels", lambda wanted: Kernels(**compiled))
+    monkeypatch.setitem(ganns.stacked._SHARED, "cpu", 0)
+    monkeypatch.setitem(ganns.loop.AHEAD, "cpu", 0)
+    for one, other in zip(exact.trainings, fit(recipe, MEMBERS, variance=variance).trainings, strict=True):
+        assert_same_training(one, other, 1e-8)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
