@@ -140,6 +140,8 @@ def fit_fleet(
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"dtype={dtype}: train in torch.float32 or torch.float64.")
     chosen = _device(device)
+    if chosen.type == "cpu":
+        _keep_freed_memory()
     if compiled and chosen.type != "cuda":
         raise ValueError(f"compiled=True with device={str(chosen)!r}: CUDA graphs need a GPU; leave it at None.")
     rows = check_rows(x, y, recipe, dtype)
@@ -177,6 +179,15 @@ def _device(given: str | torch.device | None) -> torch.device:
         return chosen
     own = os.environ.get("LOCAL_RANK", torch.cuda.current_device())  # torchrun numbers the processes of a host
     return torch.device("cuda", int(own) % torch.cuda.device_count())
+
+
+def _keep_freed_memory() -> None:
+    """Let steps reuse the memory of those before, which glibc may give back to the system in between.
+
+    It gives back free memory above twice the size of the largest mapped block that was ever freed, and counts blocks up
+    to 32 MB. With one of nearly that size, which is never touched, `ganns fit` on 6,500 rows takes 18 s, else 28 to 36.
+    """
+    torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
 def _gathered(own: list[Training], members: int, world: int, device: torch.device) -> list[Training]:
