@@ -11,7 +11,7 @@ from ganns import metrics
 from ganns.calling import Input, call_for_tensor, check_finite, evaluating, map_tensors, row_count
 from ganns.heads import split_variance
 from ganns.predictive import Calibration, Regression, as_targets, spread, summarise
-from ganns.sampling import Noise, largest_chunk, sample_noise, survey
+from ganns.sampling import Noise, sample_noise, survey
 
 _COARSE = (0.0, *torch.logspace(-2.5, 0.5, 13).tolist())  # γ tried first, for all layers alike
 _FINE = (0.7, 0.85, 1.0, 1.2, 1.4)  # then these multiples of the best
@@ -73,7 +73,7 @@ def calibrate(
         ]
         return min(fitted, key=lambda pair: pair[1].nll)
 
-    layers, _ = survey(model, x)
+    layers = survey(model, x).layers
     gamma, _ = best([[gamma] * layers for gamma in _COARSE], draws // 2)
     gamma, found = best([[factor * layer for layer in gamma] for factor in _FINE], draws // 2)
     for _ in range(2 * layers if layers > 1 else 0):
@@ -94,13 +94,13 @@ def _drawn(
     model: nn.Module, x: Input, gammas: list[list[float]], draws: int, seed: int
 ) -> Iterator[tuple[list[float], Tensor]]:
     """Each γ (one number a layer) with its draws (S, N, out): the same noise for all, several γ in one forward pass."""
-    _, widest = survey(model, x)
+    seen = survey(model, x)
     together = 1
     while gammas:
         group, gammas = gammas[:together], gammas[together:]
         numbers = [draw for _ in group for draw in range(draws)]
         table = torch.tensor(group, dtype=torch.float64).repeat_interleave(draws, 0)
-        outputs = sample_noise(model, x, Noise(table, seed, numbers), largest_chunk(widest, len(numbers)))
+        outputs = sample_noise(model, x, Noise(table, seed, numbers), seen.chunk(len(numbers)))
         yield from zip(group, outputs.unflatten(0, (len(group), draws)), strict=True)
         together = max(1, _KEPT // (outputs.numel() // len(group)))
 

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,9 @@ from ganns.calling import Input, call_for_tensor, check_finite, evaluating, row_
 from ganns.tracing import Pass, Recording, State, opened
 
 _DROPOUTS = nn.modules.dropout._DropoutNd
-_LARGEST_LAYER = 2**24  # elements of one layer's activity, all draws of a chunk of rows together
+# Elements of one layer's activity, all draws of a chunk of rows together: a GPU wants to be busy, and a CPU to use
+# memory again before it is given back.
+_LARGEST_LAYER, _LARGEST_LAYER_OF_CPU = 2**24, 2**22
 
 
 def add_noise(activity: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
@@ -113,9 +116,9 @@ def sample(
         raise ValueError(f"seed={seed}: a seed is 0 or above.")
     row_count(x)
     check_finite("x", x)
-    layers, widest = survey(model, x, dropout=dropout)
-    gammas = torch.tensor(layer_gammas(gamma, layers), dtype=torch.float64).expand(draws, layers)
-    rows = largest_chunk(widest, draws) if chunk is None else chunk
+    seen = survey(model, x, dropout=dropout)
+    gammas = torch.tensor(layer_gammas(gamma, seen.layers), dtype=torch.float64).expand(draws, seen.layers)
+    rows = seen.chunk(draws) if chunk is None else chunk
     return sample_noise(model, x, Noise(gammas, seed, range(draws)), rows, dropout=dropout)
 
 
@@ -129,30 +132,35 @@ def layer_gammas(gamma: float | Sequence[float], layers: int) -> list[float]:
     return gammas
 
 
-def survey(model: nn.Module, x: Input, *, dropout: bool = False) -> tuple[int, int]:
-    """How many priors the model runs, and the elements of the widest activity in a row that is noisy."""
-    widths: list[int] = []
+class Survey(NamedTuple):
+    """How many priors a model runs, the elements of the widest activity in a row that is noisy, and where it runs."""
+
+    layers: int
+    widest: int
+    device: str
+
+    def chunk(self, draws: int) -> int:
+        """Rows at a time, so that one layer's activities in all draws stay small."""
+        largest = _LARGEST_LAYER_OF_CPU if self.device == "cpu" else _LARGEST_LAYER
+        return max(1, largest // (self.widest * draws))
+
+
+def survey(model: nn.Module, x: Input, *, dropout: bool = False) -> Survey:
+    """Look at a model while it runs one row."""
+    seen: list[Any] = []
     dropping = [module for module in model.modules() if isinstance(module, _DROPOUTS) and module.p] if dropout else []
-    handles = [
-        module.register_forward_hook(lambda _module, _args, output: widths.append(output.numel()))
-        for module in dropping
-    ]
+    handles = [module.register_forward_hook(lambda _module, _args, output: seen.append(output)) for module in dropping]
     try:
         with evaluating(model), opened(Recording()) as recording:
             call_for_tensor(model, take_rows(x, 0, 1))
     finally:
         for handle in handles:
             handle.remove()
-    widths += [state.activity.numel() for state in recording.states]
-    if not widths:
+    seen += [state.activity for state in recording.states]
+    if not seen:
         sought = "neither a prior nor a dropout module" if dropout else "no prior"
         raise ValueError(f"the model ran {sought}; build a GaussianMLP or use ganns.insert first.")
-    return len(recording.states), max(widths)
-
-
-def largest_chunk(widest: int, draws: int) -> int:
-    """Rows at a time, so that one layer's activities in all draws stay small."""
-    return max(1, _LARGEST_LAYER // (widest * draws))
+    return Survey(len(recording.states), max(activity.numel() for activity in seen), seen[0].device.type)
 
 
 def sample_noise(model: nn.Module, x: Input, noise: Noise, chunk: int, *, dropout: bool = False) -> Tensor:
