@@ -47,7 +47,7 @@ class Shape:
 
 _CACHED = 2**22  # numbers
 _REGISTER = 16  # numbers
-_SHARED = {"cpu": 2**14, "cuda": 0}  # numbers in a matrix; larger ones lie by themselves, as on a GPU aligned ones do
+_SHARED = {"cpu": 2**14, "cuda": 0}  # numbers in a matrix; larger ones lie by themselves, and a GPU likes all aligned
 _SUMS = ("prior.mean", "prior.bias", "prior.weight")  # as `Expected.sums` has them
 
 
@@ -120,7 +120,7 @@ class Stack:
         named = self.parameters()
         self.vectors = {name: named[name].unsqueeze(1) for name in vectors}
         self.matrices = {name: named[name] for name in matrices}
-        self.small = {name: named[name] for name in small}
+        self.small = tuple(small)
         widths = [sum(stacked[name].shape[1] for name in vectors if _kind(name) == kind) for kind in kinds]
         of_vectors = self.buffer[:, :, : sum(widths)]
         self.joined = dict(zip(kinds, of_vectors.split(widths, dim=2), strict=True))
