@@ -134,8 +134,10 @@ def test_sweeps_are_one_fleet():
 
 def test_the_search_varies_what_the_paper_does_not_state():
     settings = [(job.recipe.features, job.recipe.batch_size, job.method) for job in _jobs("cifar100", style="search")]
-    assert settings == [*(("unit", size, "ann") for size in plan.BATCHES), ("standardised", 64, "ann")]
-    assert {job.recipe.features for job in _jobs("yacht", style="search")} == {"standardised"}
+    scales = [("raw", 64, "ann"), ("standardised", 64, "ann")]
+    assert settings == [*(("unit", size, "ann") for size in (32, 64, 128, 256)), *scales]
+    yacht = [(job.recipe.features, job.recipe.batch_size) for job in _jobs("yacht", style="search")]
+    assert yacht == [*(("standardised", size) for size in (32, 64, 128)), ("raw", 64)]  # of 185 rows
 
 
 def test_bigger_work_is_told_apart():

@@ -12,7 +12,8 @@ from ganns.study.records import Job
 
 ALPHAS = (0.0, 0.001, 0.01, 0.1, 0.3, 0.5, 1.0)
 FLOORS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
-BATCHES = (32, 64, 128)
+BATCHES = (32, 64, 128, 256)
+SCALES = ("raw", "standardised")  # beside the recipe's own
 SWEPT = {"sweep": "gann-sparse", "floors": "gann-sparse", "search": "ann"}  # one method under many recipes
 HIDDEN = (1024, 512, 256)
 PUBLISHED_SPLIT = (0.8, 0.2, 0.0)  # of the published training rows
@@ -60,7 +61,7 @@ class Unit:
     def work(self) -> float:
         """A rough measure of how long it takes, for the order of units and the time that is left."""
         first, dataset = self.jobs[0], DATASETS[self.jobs[0].dataset]
-        rows = (dataset.split[0] if dataset.split else dataset.rows) * first.recipe.split[0]
+        rows = _rows(dataset) * first.recipe.split[0]
         widths = (dataset.features, *first.hidden)
         weights = sum(wide * units for wide, units in pairwise(widths))
         epochs = first.recipe.epochs if METHODS[first.method].network else _BOOSTED
@@ -77,6 +78,11 @@ def recipe_for(dataset: Dataset, style: str) -> Recipe:
     return replace(recipe, alpha=alpha, epochs=dataset.epochs, features=_features(dataset), split=split)
 
 
+def _rows(dataset: Dataset) -> int:
+    """Rows that are divided into parts for training, validation and, where no test set is published, test."""
+    return dataset.split[0] if dataset.split else dataset.rows
+
+
 def _features(dataset: Dataset) -> str:
     if dataset.kind == "table":
         return "standardised"
@@ -91,8 +97,9 @@ def _varied(dataset: Dataset, style: str, recipe: Recipe) -> list[Recipe]:
         case "floors":
             return [replace(recipe, floor=floor) for floor in FLOORS]
         case "search":  # of what the paper does not state, by the column that has nothing of ours
-            rescaled = [replace(recipe, features="standardised")] if recipe.features != "standardised" else []
-            return [*(replace(recipe, batch_size=size) for size in BATCHES), *rescaled]
+            most = _rows(dataset) * recipe.split[0]
+            sizes = [replace(recipe, batch_size=size) for size in BATCHES if size <= most]
+            return sizes + [replace(recipe, features=scale) for scale in SCALES if scale != recipe.features]
         case _:
             return [recipe]
 
