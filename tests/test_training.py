@@ -1,5 +1,6 @@
 """Fleets: what a member learns depends on nothing but itself."""
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -314,6 +315,31 @@ def test_wide_members_take_turns_on_a_cpu_and_come_to_the_same():
     fleet = fit(recipe, MEMBERS[:2], **wide)
     for member, training in zip(MEMBERS, fleet.trainings, strict=False):
         assert_same_training(training, fit(recipe, [member], **wide).trainings[0], 1e-10)
+
+
+FAULTS = """
+import resource
+import torch
+from ganns.training import _keep_freed_memory
+_keep_freed_memory()
+def allocated():
+    return [torch.ones(2**20) for _ in range(10)]
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    allocated()
+before = faults()
+for _ in range(20):
+    allocated()
+print((faults() - before) / 20)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about glibc's way with memory")
+def test_freed_memory_is_kept_for_the_next_step():
+    """Forty megabytes are ten thousand pages, which would be faulted in anew by every step."""
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 100
 
 
 def test_a_fleet_that_is_too_large_is_split(monkeypatch):
