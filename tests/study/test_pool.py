@@ -4,6 +4,8 @@ import importlib.util
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -113,16 +115,57 @@ def test_a_cluster_that_is_not_there_is_told_at_once():
         Ray(_settings(Path("there")), f"127.0.0.1:{port}")
 
 
-def test_processes_that_are_interrupted_while_they_start_say_nothing(tmp_path, capfd):
+@pytest.mark.parametrize("ours", [signal.default_int_handler, signal.SIG_IGN], ids=["in front", "in the background"])
+def test_processes_that_are_interrupted_while_they_start_say_nothing(tmp_path, capfd, ours):
     settings = _settings(tmp_path)
     workers = pool.Processes(settings, 2)
-    workers.start(_unit(epochs=100_000))
+    before = signal.signal(signal.SIGINT, ours)  # a shell's jobs in the background ignore it, and so do their children
+    try:
+        workers.start(_unit(epochs=100_000))
+    finally:
+        signal.signal(signal.SIGINT, before)
     ((_, process),) = workers.running.values()
     time.sleep(0.5)  # it is importing now
     workers.stop()
     assert not process.is_alive()
     assert process.exitcode == 1
     assert capfd.readouterr().err == ""
+
+
+PARENT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background of a shell
+sys.path.insert(0, {tests!r})
+if __name__ == "__main__":
+    from test_pool import _run, _settings, _unit, pool
+    settings = _settings(pool.Path({folder!r}))
+    _run([_unit(epochs=100_000)], pool.Processes(settings, 1), settings)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks into /proc")
+def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
+    """They save what they have and end, rather than train on for nobody."""
+    unit, settings = _unit(epochs=100_000), _settings(tmp_path / "there")
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT.format(tests=str(Path(__file__).parent), folder=str(settings.folder)))
+    parent = subprocess.Popen([sys.executable, "-W", "ignore", str(script)])
+    share, state = pool.beacon(unit, settings.folder), settings.folder / runs.WORK / unit.name / "group-000.safetensors"
+    _until(share.exists)
+    worker = _holder(settings.folder / runs.WORK / f"{unit.name}.lock")
+    assert worker
+    assert not state.exists()  # it saves every half minute, and when it is interrupted
+    parent.kill()
+    parent.wait()
+    _until(lambda: not Path(f"/proc/{worker}").exists())
+    assert state.exists()
+
+
+def _until(happened, seconds=60):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 class _Dying:

@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -191,14 +192,25 @@ class Processes:
 
 
 def _child(unit: Unit, settings: Settings, pipe: Connection) -> None:
-    """One unit in a process of its own, which the terminal's Ctrl-C does not reach: the parent passes it on, once."""
+    """One unit in a process of its own, which the terminal's Ctrl-C does not reach: the parent passes it on, once.
+
+    If the parent is killed, its end is as good as Ctrl-C.
+    """
     os.setpgrp()
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's jobs in the background ignore it
+    threading.Thread(target=_outlive_nobody, daemon=True).start()
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         pipe.send(attempt(unit, settings, Beacon(beacon(unit, settings.folder))))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(1)
+
+
+def _outlive_nobody() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def beacon(unit: Unit, folder: Path) -> Path:
